@@ -65,9 +65,15 @@ missing_packages() {
   done
 }
 
+# apt_install LOG PACKAGE…: for install_packages, which chooses `as_root`.
+apt_install() {
+  local log=$root/build/log/$1.log
+  shift
+  [ $# -eq 0 ] || quietly "$log" "${as_root[@]}" apt-get install -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@"
+}
+
 install_packages() {
   local missing missing_native missing_optional all_missing as_root=()
-  local get_options=(-y --no-install-recommends -o Dpkg::Use-Pty=0)
   if ! command -v dpkg-query >/dev/null; then
     check_tools
     return
@@ -94,14 +100,11 @@ install_packages() {
   quietly "$root/build/log/apt-update.log" "${as_root[@]}" apt-get update -q ||
     die "apt-get update failed (above): is there a network, and is a package mirror configured?" \
         "missing packages: $all_missing"
-  [ ${#missing[@]} -eq 0 ] || quietly "$root/build/log/apt-install.log" \
-      "${as_root[@]}" apt-get install "${get_options[@]}" "${missing[@]}" ||
+  apt_install apt-install "${missing[@]}" ||
     die "apt-get install failed (above)" "missing packages: ${missing[*]}"
-  [ ${#missing_native[@]} -eq 0 ] || quietly "$root/build/log/apt-install-native.log" \
-      "${as_root[@]}" apt-get install "${get_options[@]}" "${missing_native[@]}" ||
+  apt_install apt-install-native "${missing_native[@]}" ||
     say "Debian packages: no ${missing_native[*]} here, so no machine code"
-  [ ${#missing_optional[@]} -eq 0 ] || quietly "$root/build/log/apt-install-optional.log" \
-      "${as_root[@]}" apt-get install "${get_options[@]}" "${missing_optional[@]}" ||
+  apt_install apt-install-optional "${missing_optional[@]}" ||
     say "Debian packages: no ${missing_optional[*]} here, so tests that need it are skipped"
 }
 

@@ -38,6 +38,20 @@ mp_status_t mp_command_bad_value(const char *option, const char *value, const ch
   return mp_status_make(MP_INVALID_ARGUMENT, "%s takes %s, not '%s'", option, accepted, value);
 }
 
+mp_status_t mp_command_read_number(const char *option, const char *value, long long least,
+                                   long long most, long long *out_number) {
+  const bool is_number = value != NULL && mp_str_parse_i64(mp_str(value), out_number);
+  if (is_number && *out_number >= least && *out_number <= most) return NULL;
+  char accepted[80];
+  snprintf(accepted, sizeof(accepted), "a number from %lld to %lld", least, most);
+  return mp_command_bad_value(option, value, accepted);
+}
+
+mp_status_t mp_command_read_form(const char *value, mp_program_form_t *out_form) {
+  if (value != NULL && mp_program_form_from_name(mp_str(value), out_form)) return NULL;
+  return mp_command_bad_value("--form", value, "mlir, hlo or hlo_with_config");
+}
+
 int mp_command_misuse(const char *program, mp_status_t status) {
   fprintf(stderr, "%s: %s; '%s --help' lists the arguments\n", program, mp_status_message(status),
           program);

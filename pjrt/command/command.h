@@ -14,6 +14,7 @@
 #include "sim/base/status.h"
 #include "sim/base/str.h"
 #include "sim/ir/module.h"
+#include "sim/readers/reader.h"
 
 typedef enum {
   MP_EXIT_GOOD = 0,
@@ -56,8 +57,12 @@ MP_NODISCARD mp_status_t mp_command_missing(const char *name);
 // number from 1 to 9").
 MP_NODISCARD mp_status_t mp_command_bad_value(const char *option, const char *value,
                                               const char *accepted);
-// The values of --form.
-#define MP_COMMAND_FORMS "mlir, hlo or hlo_with_config"
+// Reads an option's value, an integer in [least, most]; or else the error of mp_command_bad_value.
+MP_NODISCARD mp_status_t mp_command_read_number(const char *option, const char *value,
+                                                long long least, long long most,
+                                                long long *out_number);
+// Reads the value of --form in the same way.
+MP_NODISCARD mp_status_t mp_command_read_form(const char *value, mp_program_form_t *out_form);
 // Prints a usage error (consumed) and the command that lists the arguments; the exit code.
 int mp_command_misuse(const char *program, mp_status_t status);
 // Ends a verb: prints the error, if any (consumed), and returns the exit code.

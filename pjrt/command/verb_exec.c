@@ -11,7 +11,6 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/system.h"
 #include "sim/ir/mesh.h"
-#include "sim/readers/reader.h"
 
 static const char g_usage[] =
     "usage: minipod exec [OPTION ...] FILE\n"
@@ -73,18 +72,18 @@ typedef enum {
 } option_t;
 
 static const struct {
-  const char *name, *accepted;
-  long long least, most;  // of a number
+  const char *name, *accepted;  // `accepted` NULL: a number in [least, most], or a form
+  long long least, most;
 } g_options[NUM_OPTIONS] = {
     [OPTION_INPUT] = {"--input", "a file", 0, 0},
     [OPTION_OUTPUT] = {"--output", "a folder", 0, 0},
     [OPTION_COMPARE] = {"--compare", "a folder or a file", 0, 0},
     [OPTION_TOLERANCE] = {"--tolerance", "a number from 0", 0, 0},
-    [OPTION_FORM] = {"--form", MP_COMMAND_FORMS, 0, 0},
-    [OPTION_DEVICES] = {"--devices", "a number from 1 to 65536", 1, MAX_DEVICES},
-    [OPTION_REPLICAS] = {"--replicas", "a number from 1 to 65536", 1, MAX_DEVICES},
-    [OPTION_SEED] = {"--seed", "a number from 0 to 9223372036854775807", 0, INT64_MAX},
-    [OPTION_REPEAT] = {"--repeat", "a number from 1 to 1000000", 1, 1000000},
+    [OPTION_FORM] = {"--form", NULL, 0, 0},
+    [OPTION_DEVICES] = {"--devices", NULL, 1, MAX_DEVICES},
+    [OPTION_REPLICAS] = {"--replicas", NULL, 1, MAX_DEVICES},
+    [OPTION_SEED] = {"--seed", NULL, 0, INT64_MAX},
+    [OPTION_REPEAT] = {"--repeat", NULL, 1, 1000000},
 };
 
 static option_t verb_exec_find_option(const char *name) {
@@ -95,58 +94,58 @@ static option_t verb_exec_find_option(const char *name) {
 
 static bool verb_exec_read_text(const char *text, const char **out) {
   *out = text;
-  return true;
+  return text != NULL;
 }
 
 static bool verb_exec_read_tolerance(const char *text, double *out) {
-  const size_t size = mp_str_scan_double(mp_str(text), out);
+  const size_t size = text == NULL ? 0 : mp_str_scan_double(mp_str(text), out);
   return size > 0 && text[size] == '\0' && *out >= 0;
 }
 
-static bool verb_exec_read_form(const char *text, verb_exec_request_t *out) {
-  out->form = text;
-  return mp_program_form_from_name(mp_str(text), &out->form_number);
-}
-
-static bool verb_exec_read_number(option_t option, const char *text, verb_exec_request_t *out) {
+static mp_status_t verb_exec_read_number(option_t option, const char *text,
+                                         verb_exec_request_t *out) {
   long long number;
-  if (!mp_str_parse_i64(mp_str(text), &number) || number < g_options[option].least ||
-      number > g_options[option].most) {
-    return false;
-  }
+  MP_RETURN_IF_ERROR(mp_command_read_number(g_options[option].name, text, g_options[option].least,
+                                            g_options[option].most, &number));
   if (option == OPTION_DEVICES) out->num_devices = (uint32_t)number;
   if (option == OPTION_REPLICAS) out->num_replicas = (uint32_t)number;
   if (option == OPTION_SEED) out->seed = (uint64_t)number;
   if (option == OPTION_REPEAT) out->repeat = (uint32_t)number;
-  return true;
+  return NULL;
 }
 
-// False: the option does not take the value.
-static bool verb_exec_read_option(option_t option, const char *value, verb_exec_request_t *out) {
+// `value` NULL: there is none.
+static mp_status_t verb_exec_read_option(option_t option, const char *value,
+                                         verb_exec_request_t *out) {
+  bool is_good = false;
   switch (option) {
     case OPTION_INPUT:
-      return verb_exec_read_text(value, &out->inputs[out->num_inputs++]);
+      is_good = verb_exec_read_text(value, &out->inputs[out->num_inputs++]);
+      break;
     case OPTION_OUTPUT:
-      return verb_exec_read_text(value, &out->output);
+      is_good = verb_exec_read_text(value, &out->output);
+      break;
     case OPTION_COMPARE:
-      return verb_exec_read_text(value, &out->compare);
+      is_good = verb_exec_read_text(value, &out->compare);
+      break;
     case OPTION_TOLERANCE:
-      return verb_exec_read_tolerance(value, &out->tolerance);
+      is_good = verb_exec_read_tolerance(value, &out->tolerance);
+      break;
     case OPTION_FORM:
-      return verb_exec_read_form(value, out);
+      out->form = value;
+      return mp_command_read_form(value, &out->form_number);
     default:
       return verb_exec_read_number(option, value, out);
   }
+  if (is_good) return NULL;
+  return mp_command_bad_value(g_options[option].name, value, g_options[option].accepted);
 }
 
 static mp_status_t verb_exec_read_arguments(int argc, char **argv, verb_exec_request_t *out) {
   for (int i = 1; i < argc; ++i) {
     const option_t option = verb_exec_find_option(argv[i]);
     if (option < NUM_OPTIONS) {
-      const char *value = argv[++i];  // argv ends in NULL
-      if (value == NULL || !verb_exec_read_option(option, value, out)) {
-        return mp_command_bad_value(g_options[option].name, value, g_options[option].accepted);
-      }
+      MP_RETURN_IF_ERROR(verb_exec_read_option(option, argv[++i], out));  // argv ends in NULL
     } else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0')) {
       out->path = argv[i];
     } else {

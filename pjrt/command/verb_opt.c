@@ -9,7 +9,6 @@
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
-#include "sim/readers/reader.h"
 #include "sim/readers/text/text.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
 #include "sim/spmd/propagation/propagate.h"
@@ -51,16 +50,9 @@ static const char g_usage[] =
 
 static mp_status_t verb_opt_read_elide(const char *text, uint32_t *out_elements) {
   long long count;
-  if (!mp_str_parse_i64(mp_str(text), &count) || count < 0 || count > UINT32_MAX) {
-    return mp_command_bad_value("--elide", text, "a number from 0 to 4294967295");
-  }
+  MP_RETURN_IF_ERROR(mp_command_read_number("--elide", text, 0, UINT32_MAX, &count));
   *out_elements = (uint32_t)count;
   return NULL;
-}
-
-static mp_status_t verb_opt_read_form(const char *text, mp_program_form_t *out_form) {
-  if (mp_program_form_from_name(mp_str(text), out_form)) return NULL;
-  return mp_command_bad_value("--form", text, MP_COMMAND_FORMS);
 }
 
 static mp_status_t verb_opt_parse_arguments(int argc, char **argv, arguments_t *out) {
@@ -84,7 +76,7 @@ static mp_status_t verb_opt_parse_arguments(int argc, char **argv, arguments_t *
     else if (strncmp(argv[i], "--elide=", 8) == 0)
       MP_RETURN_IF_ERROR(verb_opt_read_elide(argv[i] + 8, &out->print.elide_elements));
     else if (strncmp(argv[i], "--form=", 7) == 0)
-      MP_RETURN_IF_ERROR(verb_opt_read_form(argv[i] + 7, &out->form));
+      MP_RETURN_IF_ERROR(mp_command_read_form(argv[i] + 7, &out->form));
     else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0'))
       out->path = argv[i];
     else

@@ -5,7 +5,6 @@
 #include "pjrt/command/command.h"
 #include "pjrt/compile/pjrt_compile.h"
 #include "sim/plan/compile.h"
-#include "sim/readers/reader.h"
 
 static const char g_usage[] =
     "usage: minipod partition [--devices N] [--form NAME] [--commands] FILE\n"
@@ -28,16 +27,9 @@ typedef struct {
 
 static mp_status_t verb_partition_read_devices(const char *text, uint32_t *out_count) {
   long long count;
-  if (text == NULL || !mp_str_parse_i64(mp_str(text), &count) || count < 1 || count > 65536) {
-    return mp_command_bad_value("--devices", text, "a number from 1 to 65536");
-  }
+  MP_RETURN_IF_ERROR(mp_command_read_number("--devices", text, 1, 65536, &count));
   *out_count = (uint32_t)count;
   return NULL;
-}
-
-static mp_status_t verb_partition_read_form(const char *text, mp_program_form_t *out_form) {
-  if (text != NULL && mp_program_form_from_name(mp_str(text), out_form)) return NULL;
-  return mp_command_bad_value("--form", text, MP_COMMAND_FORMS);
 }
 
 static mp_status_t verb_partition_read_arguments(int argc, char **argv,
@@ -49,7 +41,7 @@ static mp_status_t verb_partition_read_arguments(int argc, char **argv,
       // The last argument is followed by NULL.
       MP_RETURN_IF_ERROR(verb_partition_read_devices(argv[++i], &out->request.num_partitions));
     } else if (strcmp(argv[i], "--form") == 0) {
-      MP_RETURN_IF_ERROR(verb_partition_read_form(argv[++i], &out->request.form));
+      MP_RETURN_IF_ERROR(mp_command_read_form(argv[++i], &out->request.form));
     } else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0')) {
       out->path = argv[i];
     } else {

@@ -96,8 +96,7 @@ typedef struct {
   // FILL, VIEW: of an element; TAKE_ROW, PLACE_ROW: 1 if there is one index, of s32; BACK_IF: a
   // step
   uint32_t size;
-  uint32_t
-      target;  // jumps: the number of a command, later of a step; SWITCH: index of the first target
+  uint32_t target;    // jumps: the number of a command, later of a step; SWITCH: the first target
   uint32_t num_refs;  // used of `in`
   mp_loop_ref_t in[MP_EW_MAX_INPUTS + 1], out;
   int64_t count;

@@ -34,7 +34,7 @@ FUNCTION(WIDE, mp_exp2_wide, WIDE t) {
   const WIDE whole = SUB(shifted, NUM(MP_WIDE_TO_INTEGER));
   const WIDE u = MUL(SUB(t, whole), NUM(0x1.62e42fefa39efp-1));
   const WIDE u2 = MUL(u, u), u4 = MUL(u2, u2);
-  const WIDE a = WFMA(u, NUM(1), NUM(1)), b = WFMA(u, NUM(1.0 / 6), NUM(0.5));
+  const WIDE a = ADD(u, NUM(1)), b = WFMA(u, NUM(1.0 / 6), NUM(0.5));
   const WIDE c = WFMA(u, NUM(1.0 / 120), NUM(1.0 / 24)),
              d = WFMA(u, NUM(1.0 / 5040), NUM(1.0 / 720));
   const WIDE e8 = WFMA(u, NUM(1.0 / 362880), NUM(1.0 / 40320));

@@ -57,6 +57,15 @@ def slowness():
   return min(max(os.getloadavg()[0] / os.cpu_count(), 1), 10)
 
 
+def is_running(pid):
+  """Not gone, and not merely waiting for its new parent to notice its end."""
+  try:
+    with open(f"/proc/{pid}/stat") as f:
+      return f.read().rpartition(")")[2].split()[0] not in "ZX"
+  except (FileNotFoundError, ProcessLookupError):
+    return False
+
+
 def finish(process, timeout=60):
   """Waits for a started scenario: (return code, output, standard error).
 

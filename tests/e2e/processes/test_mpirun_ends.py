@@ -35,15 +35,6 @@ DAY = 24 * 3600
 SECONDS = 100
 
 
-def is_running(pid):
-  """Not gone, and not merely waiting for its new parent to notice its end."""
-  try:
-    with open(f"/proc/{pid}/stat") as f:
-      return f.read().rpartition(")")[2].split()[0] not in "ZX"
-  except (FileNotFoundError, ProcessLookupError):
-    return False
-
-
 def named_files():
   """Files of minipod's jobs in shared folders. Those of `minipod sweep`, whose tests may run concurrently, do not
   count."""
@@ -86,7 +77,7 @@ class Ending(mpirun.Job):
 
   def left(self):
     """Processes and files that are still there; our own files would have our name anywhere."""
-    return ([pid for pid in self.pids.values() if is_running(pid)] +
+    return ([pid for pid in self.pids.values() if scenario.is_running(pid)] +
             glob.glob(f"{self.places.name}/*") +
             [name for name in named_files() if name not in self.before])
 

@@ -21,22 +21,38 @@ static void view_shuffle_rest(const mp_view_shuffle_t *shuffle, const float *bas
   }
 }
 
+// The lanes of a block, from its windows in the base.
+MP_AVX512 static inline __attribute__((always_inline)) __m512 view_shuffle_block(
+    const mp_view_window_t *windows, uint32_t num_windows, bool has_whole, __m512i pick,
+    const float *base) {
+  __m512 all = _mm512_setzero_ps();
+  for (uint32_t w = 0; w < num_windows; ++w) {
+    const float *from = base + windows[w].place;
+    const __m512 in =
+        has_whole ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(windows[w].from, from);
+    all = _mm512_mask_permutexvar_ps(all, windows[w].to, pick, in);
+  }
+  return all;
+}
+
+MP_AVX512 static inline __m512i view_shuffle_pick(const uint8_t *picks) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)picks));
+}
+
+// The numbers of windows, each of which is a constant in a loop of its own.
+#define NUMS_OF_WINDOWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+_Static_assert(MP_SHUFFLE_MAX_WINDOWS == 6, "NUMS_OF_WINDOWS lists all");
+
 // `lanes` lanes from block `first` on, of one period.
 MP_AVX512 static inline __attribute__((always_inline)) void view_shuffle_blocks(
     const mp_view_shuffle_t *shuffle, uint32_t num_windows, bool has_whole, const float *base,
     int64_t first, int64_t lanes, float *out) {
-  const mp_view_window_t *window = shuffle->windows + first * num_windows;
+  const mp_view_window_t *windows = shuffle->windows + first * num_windows;
   const uint8_t(*picks)[MP_SHUFFLE_LANES] = shuffle->picks + first;
   for (; lanes > 0; lanes -= MP_SHUFFLE_LANES, out += MP_SHUFFLE_LANES, ++picks) {
-    const __m512i pick =
-        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)*picks));
-    __m512 all = _mm512_setzero_ps();
-    for (uint32_t w = 0; w < num_windows; ++w, ++window) {
-      const float *from = base + window->place;
-      const __m512 in =
-          has_whole ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(window->from, from);
-      all = _mm512_mask_permutexvar_ps(all, window->to, pick, in);
-    }
+    const __m512 all =
+        view_shuffle_block(windows, num_windows, has_whole, view_shuffle_pick(*picks), base);
+    windows += num_windows;
     if (lanes >= MP_SHUFFLE_LANES) {
       _mm512_storeu_ps(out, all);
     } else {
@@ -60,12 +76,7 @@ MP_AVX512 static void view_shuffle_period(const mp_view_shuffle_t *shuffle, cons
   case (count) << 1 | 1:                                                 \
     view_shuffle_blocks(shuffle, count, true, base, first, lanes, out);  \
     break;
-    CASE(1)
-    CASE(2)
-    CASE(3)
-    CASE(4)
-    CASE(5)
-    CASE(6)
+    NUMS_OF_WINDOWS(CASE)
 #undef CASE
     default:
       break;
@@ -76,16 +87,9 @@ MP_AVX512 static void view_shuffle_period(const mp_view_shuffle_t *shuffle, cons
 MP_AVX512 static inline __attribute__((always_inline)) void view_shuffle_alike_blocks(
     const mp_view_shuffle_t *shuffle, uint32_t num_windows, const float *base, int64_t n,
     float *out) {
-  const mp_view_window_t *windows = shuffle->windows;
-  const __m512i pick =
-      _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)shuffle->picks[0]));
+  const __m512i pick = view_shuffle_pick(shuffle->picks[0]);
   for (int64_t b = 0; b + 1 < n; ++b, base += shuffle->step, out += MP_SHUFFLE_LANES) {
-    __m512 all = _mm512_setzero_ps();
-    for (uint32_t w = 0; w < num_windows; ++w) {
-      const __m512 in = _mm512_loadu_ps(base + windows[w].place);
-      all = _mm512_mask_permutexvar_ps(all, windows[w].to, pick, in);
-    }
-    _mm512_storeu_ps(out, all);
+    _mm512_storeu_ps(out, view_shuffle_block(shuffle->windows, num_windows, true, pick, base));
   }
   view_shuffle_blocks(shuffle, num_windows, false, base, 0, MP_SHUFFLE_LANES, out);
 }
@@ -100,12 +104,7 @@ MP_AVX512 static void view_shuffle_alike(const mp_view_shuffle_t *shuffle, const
   case count:                                                \
     view_shuffle_alike_blocks(shuffle, count, base, n, out); \
     break;
-    CASE(1)
-    CASE(2)
-    CASE(3)
-    CASE(4)
-    CASE(5)
-    CASE(6)
+    NUMS_OF_WINDOWS(CASE)
 #undef CASE
     default:
       break;
