@@ -57,12 +57,12 @@ static void conv_narrow_pack_kernel(const mp_conv_kernel_t *self, const mp_kerne
     const int64_t taps = mp_min_i64(self->narrow.block, self->narrow.taps - tap);
     const int64_t k = tap * self->narrow.segment, depth = taps * self->narrow.segment;
     const size_t panel_bytes = mp_gemm_panel_bytes(2 * (uint32_t)lanes, depth, self->acc_bytes);
-    if (wide > 0) {
-      mp_operand_pack(&self->kernel, kernel, group, 0, wide, k, depth, 2 * (uint32_t)lanes, packed);
-    }
+    mp_gemm_range_t range = {group, 0, wide, k, depth};
+    if (wide > 0) mp_operand_pack(&self->kernel, kernel, &range, 2 * (uint32_t)lanes, packed);
+    range.row = wide;
+    range.rows = rest;
     if (rest > 0) {
-      mp_operand_pack(&self->kernel, kernel, group, wide, rest, k, depth,
-                      (rest > lanes ? 2 : 1) * (uint32_t)lanes,
+      mp_operand_pack(&self->kernel, kernel, &range, (rest > lanes ? 2 : 1) * (uint32_t)lanes,
                       packed + (size_t)(wide / (2 * lanes)) * panel_bytes);
     }
     packed += self->narrow.block_bytes;

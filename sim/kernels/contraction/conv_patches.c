@@ -133,6 +133,7 @@ static void conv_patches_by_row(const mp_conv_kernel_t *self, const patch_t *pat
   _Alignas(64) char raw[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
   _Alignas(64) char wide[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
   const void *lines[MP_PANEL_LINES];
+  const mp_panel_t to = {panel, patch->width, self->acc_bytes};
   uint32_t held = 0;
   for (int64_t r = 0; r < patch->rows; ++r) {
     lines[held] = conv_patches_line(self, patch, r, raw[held]);
@@ -141,8 +142,7 @@ static void conv_patches_by_row(const mp_conv_kernel_t *self, const patch_t *pat
       lines[held] = wide[held];
     }
     if (++held == MP_PANEL_LINES || r + 1 == patch->rows) {
-      mp_panel_set_lanes(panel, patch->width, (uint32_t)(r + 1) - held, lines, held, patch->count,
-                         self->acc_bytes);
+      mp_panel_set_lanes(&to, (uint32_t)(r + 1) - held, lines, held, patch->count);
       held = 0;
     }
   }
@@ -196,20 +196,19 @@ static void conv_patches_step(const mp_conv_kernel_t *self, int64_t k, int64_t d
   }
 }
 
-// Packs one panel: rows from `first` on of a group, k-range [k, k + depth).
-static void conv_patches_panel(const mp_conv_kernel_t *self, const char *src, int64_t first,
-                               int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                               char *panel) {
+// Packs one panel.
+static void conv_patches_panel(const mp_conv_kernel_t *self, const char *src,
+                               const mp_gemm_range_t *range, uint32_t width, char *panel) {
   patch_t patch;
-  conv_patches_begin(self, src, first, rows, &patch);
+  conv_patches_begin(self, src, range->row, range->rows, &patch);
   patch.width = width;
-  for (int64_t done = 0; done < depth; done += patch.count) {
-    conv_patches_step(self, k + done, depth - done, &patch);
+  for (int64_t done = 0; done < range->depth; done += patch.count) {
+    conv_patches_step(self, range->k + done, range->depth - done, &patch);
     char *to = panel + (size_t)(done * width) * self->acc_bytes;
     run_t runs[MP_GEMM_MAX_NR];
     uint32_t num_runs = MP_GEMM_MAX_NR;
     if (!self->fused) num_runs = conv_patches_find_runs(&patch, self->element, runs);
-    if (num_runs <= (patch.features_contiguous ? 1 : (uint32_t)rows / 4)) {
+    if (num_runs <= (patch.features_contiguous ? 1 : (uint32_t)range->rows / 4)) {
       conv_patches_by_feature(self, &patch, runs, num_runs, to);
     } else {
       conv_patches_by_row(self, &patch, to);
@@ -217,32 +216,32 @@ static void conv_patches_panel(const mp_conv_kernel_t *self, const char *src, in
   }
 }
 
-void mp_conv_pack_patches(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                          int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                          void *panels) {
+void mp_conv_pack_patches(const void *context, const mp_kernel_call_t *call,
+                          const mp_gemm_range_t *range, uint32_t width, void *panels) {
   const mp_conv_kernel_t *self = context;
-  const char *src = (const char *)call->operands[0] + batch * self->input_group_stride;
-  size_t panel_bytes = mp_gemm_panel_bytes(width, depth, self->acc_bytes);
+  const char *src = (const char *)call->operands[0] + range->batch * self->input_group_stride;
+  size_t panel_bytes = mp_gemm_panel_bytes(width, range->depth, self->acc_bytes);
   char *panel = panels;
-  for (int64_t r = 0; r < rows; r += width, panel += panel_bytes) {
-    int64_t count = mp_min_i64(width, rows - r);
-    if (count < width) memset(panel, 0, panel_bytes);
-    conv_patches_panel(self, src, row + r, count, k, depth, width, panel);
+  mp_gemm_range_t part = *range;
+  for (int64_t r = 0; r < range->rows; r += width, panel += panel_bytes) {
+    part.row = range->row + r;
+    part.rows = mp_min_i64(width, range->rows - r);
+    if (part.rows < width) memset(panel, 0, panel_bytes);
+    conv_patches_panel(self, src, &part, width, panel);
   }
 }
 
-void mp_conv_pack_lines(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                        int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t step,
-                        void *lines) {
+void mp_conv_pack_lines(const void *context, const mp_kernel_call_t *call,
+                        const mp_gemm_range_t *range, int64_t step, void *lines) {
   const mp_conv_kernel_t *self = context;
-  const char *src = (const char *)call->operands[0] + batch * self->input_group_stride;
+  const char *src = (const char *)call->operands[0] + range->batch * self->input_group_stride;
   _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8];
   patch_t patch;
-  conv_patches_begin(self, src, row, rows, &patch);
-  for (int64_t done = 0; done < depth; done += patch.count) {
-    conv_patches_step(self, k + done, depth - done, &patch);
+  conv_patches_begin(self, src, range->row, range->rows, &patch);
+  for (int64_t done = 0; done < range->depth; done += patch.count) {
+    conv_patches_step(self, range->k + done, range->depth - done, &patch);
     char *to = (char *)lines + done * self->acc_bytes;
-    for (int64_t r = 0; r < rows; ++r, to += step) {
+    for (int64_t r = 0; r < range->rows; ++r, to += step) {
       mp_convert_run(&self->convert, patch.count, conv_patches_line(self, &patch, r, raw), to);
     }
   }

@@ -11,29 +11,28 @@
 #include "sim/kernels/shape.h"
 
 static void convolution_pack_kernel(const void *context, const mp_kernel_call_t *call,
-                                    int64_t batch, int64_t row, int64_t rows, int64_t k,
-                                    int64_t depth, uint32_t width, void *panels) {
+                                    const mp_gemm_range_t *range, uint32_t width, void *panels) {
   const mp_conv_kernel_t *self = context;
   const char *src = (const char *)call->operands[1] + self->kernel_offset;
-  mp_operand_pack(&self->kernel, src, batch, row, rows, k, depth, width, panels);
+  mp_operand_pack(&self->kernel, src, range, width, panels);
 }
 
 // ---- Results ----
 
 static void convolution_store_block(const void *context, const mp_kernel_call_t *call,
-                                    int64_t batch, int64_t m, int64_t rows, int64_t n,
-                                    int64_t columns, const void *c, int64_t ldc) {
+                                    const mp_gemm_block_t *block) {
   const mp_conv_kernel_t *self = context;
   const mp_axes_t *row_axes = self->swapped ? &self->out_features : &self->out_positions;
   const mp_axes_t *column_axes = self->swapped ? &self->out_positions : &self->out_features;
-  char *out = (char *)call->results[0] + batch * self->output_group_stride;
+  char *out = (char *)call->results[0] + block->batch * self->output_group_stride;
   int64_t size = (int64_t)mp_dtype_size(self->store.to);
   int64_t column_offsets[MP_GEMM_BLOCK_N];
-  mp_axes_offsets(column_axes, n, columns, column_offsets);
-  for (int64_t i = 0; i < rows; ++i) {
-    const char *from = (const char *)c + i * ldc * self->acc_bytes;
+  const int64_t columns = block->columns;
+  mp_axes_offsets(column_axes, block->n, columns, column_offsets);
+  for (int64_t i = 0; i < block->rows; ++i) {
+    const char *from = block->c + i * block->ldc * self->acc_bytes;
     int64_t row_offset = 0;
-    mp_axes_offsets(row_axes, m + i, 1, &row_offset);
+    mp_axes_offsets(row_axes, block->m + i, 1, &row_offset);
     for (int64_t j = 0; j < columns;) {
       int64_t run = 1;  // the number of columns that are contiguous in the result
       while (j + run < columns && column_offsets[j + run] == column_offsets[j] + run * size) ++run;

@@ -75,12 +75,10 @@ int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, 
 
 // Pack windows as mp_gemm_pack_t and mp_gemm_lines_t say; `context` is the kernel. Lines are good
 // when features are contiguous in memory.
-void mp_conv_pack_patches(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                          int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                          void *panels);
-void mp_conv_pack_lines(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                        int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t step,
-                        void *lines);
+void mp_conv_pack_patches(const void *context, const mp_kernel_call_t *call,
+                          const mp_gemm_range_t *range, uint32_t width, void *panels);
+void mp_conv_pack_lines(const void *context, const mp_kernel_call_t *call,
+                        const mp_gemm_range_t *range, int64_t step, void *lines);
 
 // Whether the windows of neighbouring positions lie so close together that rows of the input, with
 // padding, are better copied as a whole than window by window. Positions must be the rows of C.

@@ -31,39 +31,33 @@ static mp_status_t dot_general_run(const mp_kernel_t *kernel, const mp_kernel_ca
   return NULL;
 }
 
-static void dot_general_pack_a(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                               int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                               void *panels) {
-  const dot_kernel_t *self = context;
-  const mp_operand_t *side = &self->sides[0];
+static void dot_general_pack(const dot_kernel_t *self, uint32_t number,
+                             const mp_kernel_call_t *call, const mp_gemm_range_t *range,
+                             uint32_t width, void *panels) {
   if (mp_acc_k_per_element(self->gemm.acc) != 1) {
-    mp_operand_words_pack(side, call->operands[0], batch, row, rows, k, depth, width, panels);
+    mp_operand_words_pack(&self->sides[number], call->operands[number], range, width, panels);
   } else {
-    mp_operand_pack(side, call->operands[0], batch, row, rows, k, depth, width, panels);
+    mp_operand_pack(&self->sides[number], call->operands[number], range, width, panels);
   }
 }
 
-static void dot_general_pack_b(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                               int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                               void *panels) {
-  const dot_kernel_t *self = context;
-  const mp_operand_t *side = &self->sides[1];
-  if (mp_acc_k_per_element(self->gemm.acc) != 1) {
-    mp_operand_words_pack(side, call->operands[1], batch, row, rows, k, depth, width, panels);
-  } else {
-    mp_operand_pack(side, call->operands[1], batch, row, rows, k, depth, width, panels);
-  }
+static void dot_general_pack_a(const void *context, const mp_kernel_call_t *call,
+                               const mp_gemm_range_t *range, uint32_t width, void *panels) {
+  dot_general_pack(context, 0, call, range, width, panels);
 }
 
-static void dot_general_lines(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                              int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t step,
-                              void *lines) {
+static void dot_general_pack_b(const void *context, const mp_kernel_call_t *call,
+                               const mp_gemm_range_t *range, uint32_t width, void *panels) {
+  dot_general_pack(context, 1, call, range, width, panels);
+}
+
+static void dot_general_lines(const void *context, const mp_kernel_call_t *call,
+                              const mp_gemm_range_t *range, int64_t step, void *lines) {
   const dot_kernel_t *self = context;
-  const mp_operand_t *side = &self->sides[0];
   if (mp_acc_k_per_element(self->gemm.acc) != 1) {
-    mp_operand_words_lines(side, call->operands[0], batch, row, rows, k, depth, step, lines);
+    mp_operand_words_lines(&self->sides[0], call->operands[0], range, step, lines);
   } else {
-    mp_operand_lines(side, call->operands[0], batch, row, rows, k, depth, step, lines);
+    mp_operand_lines(&self->sides[0], call->operands[0], range, step, lines);
   }
 }
 
@@ -81,15 +75,14 @@ static const char *dot_general_locate_b(const void *context, const mp_kernel_cal
   return (const char *)call->operands[1] + offset;
 }
 
-static void dot_general_store(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                              int64_t m, int64_t rows, int64_t n, int64_t columns, const void *c,
-                              int64_t ldc) {
+static void dot_general_store(const void *context, const mp_kernel_call_t *call,
+                              const mp_gemm_block_t *block) {
   const dot_kernel_t *self = context;
   int64_t acc_size = (int64_t)mp_acc_size(self->gemm.acc);
   int64_t size = (int64_t)mp_dtype_size(self->store.to);
-  for (int64_t i = 0; i < rows; ++i) {
-    int64_t at = (batch * self->gemm.m + m + i) * self->gemm.n + n;
-    mp_convert_run(&self->store, columns, (const char *)c + i * ldc * acc_size,
+  for (int64_t i = 0; i < block->rows; ++i) {
+    int64_t at = (block->batch * self->gemm.m + block->m + i) * self->gemm.n + block->n;
+    mp_convert_run(&self->store, block->columns, block->c + i * block->ldc * acc_size,
                    (char *)call->results[0] + at * size);
   }
 }

@@ -196,14 +196,15 @@ static void gemm_pack_b(const step_t *step, packed_t *packed) {
   *packed = (packed_t){step->batch, step->n, step->k};
   const int64_t lanes = gemm->micro->lanes, columns = step->columns;
   int64_t wide = gemm->b.is_read ? 0 : columns / (2 * lanes) * 2 * lanes;
+  mp_gemm_range_t range = {step->batch, step->n, wide, step->k, step->depth};
   if (wide > 0) {
-    gemm->b.pack(gemm->context, step->call, step->batch, step->n, wide, step->k, step->depth,
-                 2 * (uint32_t)lanes, step->packed_b);
+    gemm->b.pack(gemm->context, step->call, &range, 2 * (uint32_t)lanes, step->packed_b);
   }
   int64_t done = gemm->b.is_read ? columns / lanes * lanes : wide, rest = columns - done;
   if (rest == 0) return;
-  gemm->b.pack(gemm->context, step->call, step->batch, step->n + done, rest, step->k, step->depth,
-               (rest > lanes ? 2 : 1) * (uint32_t)lanes,
+  range.row += done;
+  range.rows = rest;
+  gemm->b.pack(gemm->context, step->call, &range, (rest > lanes ? 2 : 1) * (uint32_t)lanes,
                step->packed_b + (size_t)(wide / (2 * lanes)) * step->panel_bytes);
 }
 
@@ -222,8 +223,9 @@ static void gemm_run_lines(const step_t *step, mp_micro_tile_t *tile,
       tile->a_row = gemm->a.row_step;
       tile->a_k = gemm->a.k_step;
     } else {
-      gemm->a.lines(gemm->context, step->call, step->batch, step->m + begin, end - begin, step->k,
-                    step->depth, gemm->line_step, step->packed_a);
+      const mp_gemm_range_t range = {step->batch, step->m + begin, end - begin, step->k,
+                                     step->depth};
+      gemm->a.lines(gemm->context, step->call, &range, gemm->line_step, step->packed_a);
       tile->a = step->packed_a;
       tile->a_row = gemm->line_step;
     }
@@ -241,8 +243,8 @@ static void gemm_run_panels(const step_t *step, mp_micro_tile_t *tile,
   tile->a_k = width * (int64_t)columns->acc_bytes;
   for (int64_t strip = 0; strip < step->rows; strip += PANELS * width) {
     const int64_t rows = mp_min_i64(PANELS * width, step->rows - strip);
-    gemm->a.pack(gemm->context, step->call, step->batch, step->m + strip, rows, step->k,
-                 step->depth, width, step->packed_a);
+    const mp_gemm_range_t range = {step->batch, step->m + strip, rows, step->k, step->depth};
+    gemm->a.pack(gemm->context, step->call, &range, width, step->packed_a);
     for (int64_t i = 0; i < rows; i += width) {
       tile->a = step->packed_a + (size_t)(i / width) * panel_bytes;
       mp_gemm_run_rows(columns, tile, MP_MICRO_BY_ROW, mp_min_i64(width, rows - i),
@@ -296,7 +298,8 @@ static void gemm_run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, i
     gemm_run_step(&step);
   }
   if (gemm->store != NULL) {
-    gemm->store(gemm->context, call, batch, m, step.rows, n, step.columns, step.c, step.ldc);
+    const mp_gemm_block_t block = {batch, m, step.rows, n, step.columns, step.c, step.ldc};
+    gemm->store(gemm->context, call, &block);
   }
 }
 

@@ -36,23 +36,32 @@ static inline size_t mp_gemm_panel_bytes(uint32_t width, int64_t depth, size_t a
 
 typedef struct mp_gemm_s mp_gemm_t;
 
-// Packs rows [row, row + rows) and k-range [k, k + depth) of A or B of product `batch` into
-// ceil(rows / width) panels.
-typedef void (*mp_gemm_pack_t)(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                               int64_t row, int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                               void *panels);
-// Writes rows [row, row + rows) and k-range [k, k + depth) of A one after the other, each
-// contiguous; they begin `step` bytes apart.
-typedef void (*mp_gemm_lines_t)(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                                int64_t row, int64_t rows, int64_t k, int64_t depth, int64_t step,
-                                void *lines);
+// Rows [row, row + rows) and k-range [k, k + depth) of A or B of product `batch`.
+typedef struct {
+  int64_t batch, row, rows, k, depth;
+} mp_gemm_range_t;
+
+// A finished block of C of product `batch`, from row m and column n on; rows lie `ldc` elements
+// apart.
+typedef struct {
+  int64_t batch, m, rows, n, columns;
+  const char *c;
+  int64_t ldc;
+} mp_gemm_block_t;
+
+// Packs a range into ceil(rows / width) panels.
+typedef void (*mp_gemm_pack_t)(const void *context, const mp_kernel_call_t *call,
+                               const mp_gemm_range_t *range, uint32_t width, void *panels);
+// Writes the rows of a range of A one after the other, each contiguous; they begin `step` bytes
+// apart.
+typedef void (*mp_gemm_lines_t)(const void *context, const mp_kernel_call_t *call,
+                                const mp_gemm_range_t *range, int64_t step, void *lines);
 // The address of the first element of a side of product `batch`.
 typedef const char *(*mp_gemm_locate_t)(const void *context, const mp_kernel_call_t *call,
                                         int64_t batch);
-// Takes a finished block of C; rows lie `ldc` elements apart.
-typedef void (*mp_gemm_store_t)(const void *context, const mp_kernel_call_t *call, int64_t batch,
-                                int64_t m, int64_t rows, int64_t n, int64_t columns, const void *c,
-                                int64_t ldc);
+// Takes a finished block of C.
+typedef void (*mp_gemm_store_t)(const void *context, const mp_kernel_call_t *call,
+                                const mp_gemm_block_t *block);
 
 // How a side is read.
 typedef struct {

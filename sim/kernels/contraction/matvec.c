@@ -114,8 +114,9 @@ static void matvec_load_vector(const mp_matvec_t *matvec, const mp_kernel_call_t
                                int64_t batch) {
   const mp_operand_t *side = matvec->vector;
   for (int64_t k = 0; k < side->k.count; k += MP_GEMM_BLOCK_K) {
-    mp_operand_pack(side, call->operands[matvec->vector_operand], batch, 0, 1, k,
-                    mp_min_i64(MP_GEMM_BLOCK_K, side->k.count - k), 1,
+    const mp_gemm_range_t range = {batch, .rows = 1, .k = k,
+                                   .depth = mp_min_i64(MP_GEMM_BLOCK_K, side->k.count - k)};
+    mp_operand_pack(side, call->operands[matvec->vector_operand], &range, 1,
                     (char *)call->scratch + (size_t)k * side->acc_bytes);
   }
 }

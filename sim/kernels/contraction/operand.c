@@ -83,14 +83,15 @@ mp_dtype_t mp_acc_dtype(mp_acc_t acc) {
   return dtypes[acc];
 }
 
-static void operand_set_lane(void *panel, uint32_t width, uint32_t lane, const void *line,
-                             int64_t first, int64_t count, uint32_t acc_bytes) {
-  if (acc_bytes == 4) {
-    uint32_t *to = (uint32_t *)panel + lane;
+static void operand_set_lane(const mp_panel_t *panel, uint32_t lane, const void *line,
+                             int64_t first, int64_t count) {
+  const uint32_t width = panel->width;
+  if (panel->acc_bytes == 4) {
+    uint32_t *to = (uint32_t *)panel->values + lane;
     const uint32_t *from = line;
     for (int64_t i = first; i < count; ++i) to[i * width] = from[i];
   } else {
-    uint64_t *to = (uint64_t *)panel + lane;
+    uint64_t *to = (uint64_t *)panel->values + lane;
     const uint64_t *from = line;
     for (int64_t i = first; i < count; ++i) to[i * width] = from[i];
   }
@@ -137,17 +138,18 @@ static int64_t operand_set_wide_lanes(void *panel, uint32_t width, uint32_t lane
   return i;
 }
 
-void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,
-                        uint32_t num_lines, int64_t count, uint32_t acc_bytes) {
-  MP_ASSERT(lane + num_lines <= width && num_lines <= MP_PANEL_LINES);
-  MP_ASSERT(acc_bytes == 4 || acc_bytes == 8);
+void mp_panel_set_lanes(const mp_panel_t *panel, uint32_t lane, const void *const *lines,
+                        uint32_t num_lines, int64_t count) {
+  MP_ASSERT(lane + num_lines <= panel->width && num_lines <= MP_PANEL_LINES);
+  MP_ASSERT(panel->acc_bytes == 4 || panel->acc_bytes == 8);
   int64_t done = 0;
   if (num_lines == MP_PANEL_LINES) {
-    done = acc_bytes == 4 ? operand_set_four_lanes(panel, width, lane, lines, count)
-                          : operand_set_wide_lanes(panel, width, lane, lines, count);
+    done = panel->acc_bytes == 4
+               ? operand_set_four_lanes(panel->values, panel->width, lane, lines, count)
+               : operand_set_wide_lanes(panel->values, panel->width, lane, lines, count);
   }
   for (uint32_t l = 0; l < num_lines; ++l) {
-    operand_set_lane(panel, width, lane + l, lines[l], done, count, acc_bytes);
+    operand_set_lane(panel, lane + l, lines[l], done, count);
   }
 }
 
@@ -192,6 +194,7 @@ typedef struct {
 static void operand_pack_by_rows(const mp_operand_t *side, const panel_t *in, char *panel) {
   _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8], line[MP_PANEL_LINES][MP_GEMM_BLOCK_K * 8];
   const void *lines[MP_PANEL_LINES];
+  const mp_panel_t to = {panel, in->width, side->acc_bytes};
   uint32_t held = 0;
   for (int64_t r = 0; r < in->rows; ++r) {
     const char *src = in->src + in->row_offsets[r];
@@ -206,8 +209,7 @@ static void operand_pack_by_rows(const mp_operand_t *side, const panel_t *in, ch
       lines[held] = line[held];
     }
     if (++held == MP_PANEL_LINES || r + 1 == in->rows) {
-      mp_panel_set_lanes(panel, in->width, (uint32_t)(r + 1) - held, lines, held, in->depth,
-                         side->acc_bytes);
+      mp_panel_set_lanes(&to, (uint32_t)(r + 1) - held, lines, held, in->depth);
       held = 0;
     }
   }
@@ -253,11 +255,10 @@ static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char 
   }
 }
 
-// Packs the crossed side of complex products; `row` and `k` are positions in the matrix of twice
-// the size.
-static void operand_pack_crossed(const mp_operand_t *side, const char *src, int64_t row,
-                                 int64_t rows, int64_t k, int64_t depth, uint32_t width,
-                                 void *panel) {
+// Packs the crossed side of complex products; the range is one of the matrix of twice the size.
+static void operand_pack_crossed(const mp_operand_t *side, const char *src,
+                                 const mp_gemm_range_t *range, uint32_t width, void *panel) {
+  const int64_t row = range->row, rows = range->rows, k = range->k, depth = range->depth;
   int64_t row_offsets[MP_GEMM_MAX_NR / 2 + 1], k_offsets[MP_GEMM_BLOCK_K / 2 + 1];
   // Both may begin or end in the middle of a complex element.
   mp_axes_offsets(&side->rows, row / 2, (row + rows + 1) / 2 - row / 2, row_offsets);
@@ -279,10 +280,11 @@ static void operand_pack_crossed(const mp_operand_t *side, const char *src, int6
   }
 }
 
-void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
-                     int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels) {
+void mp_operand_pack(const mp_operand_t *side, const void *base, const mp_gemm_range_t *range,
+                     uint32_t width, void *panels) {
+  const int64_t rows = range->rows, depth = range->depth;
   int64_t batch_offset = 0, k_offsets[MP_GEMM_BLOCK_K], row_offsets[MP_GEMM_MAX_NR], step = 0;
-  mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
+  mp_axes_offsets(&side->batch, range->batch, 1, &batch_offset);
   const char *src = (const char *)base + batch_offset;
   panel_t in = {src, row_offsets, k_offsets, rows, depth, width, false};
   size_t panel_bytes = mp_gemm_panel_bytes(width, depth, side->acc_bytes);
@@ -290,22 +292,24 @@ void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, 
     memset((char *)panels + (size_t)(rows / width) * panel_bytes, 0, panel_bytes);
   }
   if (!side->crossed) {
-    mp_axes_offsets(&side->k, k, depth, k_offsets);
+    mp_axes_offsets(&side->k, range->k, depth, k_offsets);
     if (mp_axes_step(&side->rows, &step) && step == side->element && rows > 1) {
-      mp_axes_offsets(&side->rows, row, 1, row_offsets);
+      mp_axes_offsets(&side->rows, range->row, 1, row_offsets);
       operand_pack_by_k(side, &in, panels);
       return;
     }
     in.k_contiguous = operand_is_contiguous(k_offsets, depth, side->element);
   }
   char *panel = panels;
+  mp_gemm_range_t part = *range;
   for (int64_t r = 0; r < rows; r += width, panel += panel_bytes) {
-    in.rows = mp_min_i64(width, rows - r);
+    part.row = range->row + r;
+    part.rows = in.rows = mp_min_i64(width, rows - r);
     if (side->crossed) {
-      operand_pack_crossed(side, src, row + r, in.rows, k, depth, width, panel);
+      operand_pack_crossed(side, src, &part, width, panel);
       continue;
     }
-    mp_axes_offsets(&side->rows, row + r, in.rows, row_offsets);
+    mp_axes_offsets(&side->rows, part.row, in.rows, row_offsets);
     if (in.rows > 1 && operand_is_contiguous(row_offsets, in.rows, side->element)) {
       operand_pack_by_k(side, &in, panel);
     } else {
@@ -314,13 +318,14 @@ void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, 
   }
 }
 
-void mp_operand_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
-                      int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines) {
+void mp_operand_lines(const mp_operand_t *side, const void *base, const mp_gemm_range_t *range,
+                      int64_t step, void *lines) {
+  const int64_t rows = range->rows, k = range->k, depth = range->depth;
   MP_ASSERT(!side->crossed && rows <= MP_GEMM_MAX_MR && depth <= MP_GEMM_BLOCK_K);
   int64_t batch_offset = 0, k_offsets[MP_GEMM_BLOCK_K], row_offsets[MP_GEMM_MAX_MR], k_step = 0;
   _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8];
-  mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
-  mp_axes_offsets(&side->rows, row, rows, row_offsets);
+  mp_axes_offsets(&side->batch, range->batch, 1, &batch_offset);
+  mp_axes_offsets(&side->rows, range->row, rows, row_offsets);
   bool is_contiguous = mp_axes_step(&side->k, &k_step) && k_step == side->element;
   if (is_contiguous) {
     k_offsets[0] = k * k_step;

@@ -47,12 +47,12 @@ mp_acc_t mp_acc_for(const mp_dtype_t *dtypes, uint32_t count);
 mp_dtype_t mp_acc_dtype(mp_acc_t acc);
 
 // Packs panels as mp_gemm_pack_t says; `base` is the tensor's first element.
-void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
-                     int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels);
+void mp_operand_pack(const mp_operand_t *side, const void *base, const mp_gemm_range_t *range,
+                     uint32_t width, void *panels);
 
 // Writes lines as mp_gemm_lines_t says; not for crossed sides.
-void mp_operand_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
-                      int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines);
+void mp_operand_lines(const mp_operand_t *side, const void *base, const mp_gemm_range_t *range,
+                      int64_t step, void *lines);
 
 // Whether all values of a type are 16-bit integers, so that products of two of them can be computed
 // in pairs (MP_ACC_PAIRS); or are signed 8-bit ones, for quads (MP_ACC_QUADS).
@@ -63,15 +63,19 @@ int64_t mp_acc_k_per_element(mp_acc_t acc);
 // The same as above for pairs and quads. The side is converted to MP_DTYPE_S16 or MP_DTYPE_S8, and
 // its k axes have elements; `k` and `depth` count pairs or quads, of which the last one is filled
 // up with zeros.
-void mp_operand_words_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
-                           int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels);
-void mp_operand_words_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
-                            int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines);
+void mp_operand_words_pack(const mp_operand_t *side, const void *base, const mp_gemm_range_t *range,
+                           uint32_t width, void *panels);
+void mp_operand_words_lines(const mp_operand_t *side, const void *base,
+                            const mp_gemm_range_t *range, int64_t step, void *lines);
 
-// Writes `num_lines` lines of `count` values, of `acc_bytes` each, into the rows [lane, lane +
-// num_lines) of a panel.
-void mp_panel_set_lanes(void *panel, uint32_t width, uint32_t lane, const void *const *lines,
-                        uint32_t num_lines, int64_t count, uint32_t acc_bytes);
+typedef struct {
+  void *values;
+  uint32_t width, acc_bytes;
+} mp_panel_t;
+
+// Writes `num_lines` lines of `count` values into the rows [lane, lane + num_lines) of a panel.
+void mp_panel_set_lanes(const mp_panel_t *panel, uint32_t lane, const void *const *lines,
+                        uint32_t num_lines, int64_t count);
 
 // This many lines are written faster together than one by one.
 enum { MP_PANEL_LINES = 4 };

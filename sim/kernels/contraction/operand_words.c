@@ -35,21 +35,21 @@ typedef struct {
   bool is_contiguous;
 } block_t;
 
-static void operand_words_block(const mp_operand_t *side, const void *base, int64_t batch,
-                                int64_t k, int64_t depth, block_t *block) {
-  MP_ASSERT(!side->crossed && depth <= MP_GEMM_BLOCK_K);
+static void operand_words_block(const mp_operand_t *side, const void *base,
+                                const mp_gemm_range_t *range, block_t *block) {
+  MP_ASSERT(!side->crossed && range->depth <= MP_GEMM_BLOCK_K);
   MP_ASSERT(side->convert.to == MP_DTYPE_S16 || side->convert.to == MP_DTYPE_S8);
   int64_t batch_offset = 0, step = 0;
-  mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
+  mp_axes_offsets(&side->batch, range->batch, 1, &batch_offset);
   block->side = side;
   block->src = (const char *)base + batch_offset;
   block->part = (int64_t)mp_dtype_size(side->convert.to);
   block->parts = WORD / block->part;
-  block->depth = depth;
-  block->count = mp_min_i64(block->parts * depth, side->k.count - block->parts * k);
+  block->depth = range->depth;
+  const int64_t k = block->parts * range->k;
+  block->count = mp_min_i64(block->parts * range->depth, side->k.count - k);
   block->is_contiguous = mp_axes_step(&side->k, &step) && step == side->element;
-  mp_axes_offsets(&side->k, block->parts * k, block->is_contiguous ? 1 : block->count,
-                  block->offsets);
+  mp_axes_offsets(&side->k, k, block->is_contiguous ? 1 : block->count, block->offsets);
 }
 
 MP_VECTOR static void operand_words_offset(int64_t n, uint32_t *words) {
@@ -140,21 +140,22 @@ static void operand_words_pack_lines(const block_t *block, int64_t row, int64_t 
       operand_words_line(block, row_offset, lines[l]);
       pointers[l] = lines[l];
     }
-    mp_panel_set_lanes(panels + (size_t)(r / width) * panel_bytes, width, lane, pointers, count,
-                       block->depth, WORD);
+    const mp_panel_t panel = {panels + (size_t)(r / width) * panel_bytes, width, WORD};
+    mp_panel_set_lanes(&panel, lane, pointers, count, block->depth);
     r += count;
   }
 }
 
-void mp_operand_words_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
-                           int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels) {
-  const size_t panel_bytes = mp_gemm_panel_bytes(width, depth, WORD);
+void mp_operand_words_pack(const mp_operand_t *side, const void *base, const mp_gemm_range_t *range,
+                           uint32_t width, void *panels) {
+  const int64_t row = range->row, rows = range->rows;
+  const size_t panel_bytes = mp_gemm_panel_bytes(width, range->depth, WORD);
   const int64_t num_panels = (rows + width - 1) / width;
   if (rows % width != 0) {
     memset((char *)panels + (size_t)(num_panels - 1) * panel_bytes, 0, panel_bytes);
   }
   block_t block;
-  operand_words_block(side, base, batch, k, depth, &block);
+  operand_words_block(side, base, range, &block);
   int64_t row_offset = 0, step = 0;
   if (mp_axes_step(&side->rows, &step) && step == side->element) {
     mp_axes_offsets(&side->rows, row, 1, &row_offset);
@@ -164,19 +165,19 @@ void mp_operand_words_pack(const mp_operand_t *side, const void *base, int64_t b
   }
   for (int64_t i = 0; side->has_offset && i < num_panels; ++i) {
     void *panel = (char *)panels + (size_t)i * panel_bytes;
-    operand_words_offset(width * depth, panel);
+    operand_words_offset(width * range->depth, panel);
   }
 }
 
-void mp_operand_words_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
-                            int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines) {
+void mp_operand_words_lines(const mp_operand_t *side, const void *base,
+                            const mp_gemm_range_t *range, int64_t step, void *lines) {
   block_t block;
-  operand_words_block(side, base, batch, k, depth, &block);
-  for (int64_t r = 0; r < rows; ++r) {
+  operand_words_block(side, base, range, &block);
+  for (int64_t r = 0; r < range->rows; ++r) {
     int64_t row_offset = 0;
-    mp_axes_offsets(&side->rows, row + r, 1, &row_offset);
+    mp_axes_offsets(&side->rows, range->row + r, 1, &row_offset);
     void *line = (char *)lines + r * step;
     operand_words_line(&block, row_offset, line);
-    if (side->has_offset) operand_words_offset(depth, line);
+    if (side->has_offset) operand_words_offset(range->depth, line);
   }
 }
