@@ -77,13 +77,12 @@ static mp_status_t algorithm_rule_fits(mp_network_t *network, mp_arena_t *scratc
 }
 
 static mp_status_t algorithm_rule_estimate(mp_network_t *network, mp_arena_t *scratch,
-                                           mp_collective_kind_t kind,
-                                           const mp_groups_of_devices_t *groups, double bytes,
-                                           mp_algorithm_t algorithm, double *out_seconds) {
+                                           const mp_grouped_collective_t *candidate,
+                                           double *out_seconds) {
   mp_builder_t builder;
   mp_builder_init(&builder, network, MP_BUILD_ESTIMATE, scratch);
-  mp_builder_wait(&builder, mp_algorithms_start(network, kind, groups, bytes, algorithm));
-  mp_algorithms_build(&builder, scratch, kind, groups, bytes, algorithm);
+  mp_builder_wait(&builder, mp_algorithms_start(network, candidate));
+  mp_algorithms_build(&builder, scratch, candidate);
   *out_seconds = builder.seconds;
   mp_status_t status = mp_builder_status(&builder);
   mp_builder_deinit(&builder);
@@ -93,10 +92,10 @@ static mp_status_t algorithm_rule_estimate(mp_network_t *network, mp_arena_t *sc
 // The candidates that can be used for the groups, as many of them as can be weighed in reasonable
 // time; if that is none, the one that is weighed fastest.
 static mp_status_t algorithm_rule_list(mp_network_t *network, mp_arena_t *scratch,
-                                       mp_collective_kind_t kind,
-                                       const mp_groups_of_devices_t *groups, mp_algorithm_t wanted,
+                                       const mp_grouped_collective_t *collective,
                                        mp_algorithm_t *out_list, uint32_t *out_count) {
-  const mp_algorithm_t *candidates = mp_algorithms_of(kind);
+  const mp_groups_of_devices_t *groups = collective->groups;
+  const mp_algorithm_t *candidates = mp_algorithms_of(collective->kind);
   mp_algorithm_t easiest = MP_ALGORITHM_AUTO;
   double least = INFINITY;
   *out_count = 0;
@@ -104,12 +103,12 @@ static mp_status_t algorithm_rule_list(mp_network_t *network, mp_arena_t *scratc
     bool fits;
     MP_RETURN_IF_ERROR(algorithm_rule_fits(network, scratch, groups, candidates[i], &fits));
     if (!fits) continue;
-    if (candidates[i] == wanted) {
-      out_list[0] = wanted;
+    if (candidates[i] == collective->algorithm) {
+      out_list[0] = candidates[i];
       *out_count = 1;
       return NULL;
     }
-    if (!algorithm_rule_is_usual(network, kind, groups, candidates[i])) continue;
+    if (!algorithm_rule_is_usual(network, collective->kind, groups, candidates[i])) continue;
     const double work = algorithm_rule_work(network, groups, candidates[i]);
     if (work <= MAX_ESTIMATE) out_list[(*out_count)++] = candidates[i];
     if (work < least) {
@@ -123,25 +122,25 @@ static mp_status_t algorithm_rule_list(mp_network_t *network, mp_arena_t *scratc
 
 // The first candidate that is nearly as good as the best one.
 static mp_status_t algorithm_rule_apply(mp_network_t *network, mp_arena_t *scratch,
-                                        mp_collective_kind_t kind,
-                                        const mp_groups_of_devices_t *groups, double bytes,
-                                        mp_algorithm_t wanted, mp_algorithm_t *out_algorithm) {
+                                        mp_grouped_collective_t *collective) {
+  const mp_collective_kind_t kind = collective->kind;
+  const mp_groups_of_devices_t *groups = collective->groups;
   mp_algorithm_t list[MP_ALGORITHM_COUNT];
   double seconds[MP_ALGORITHM_COUNT] = {0}, least = INFINITY;
   uint32_t count;
-  if (wanted == MP_ALGORITHM_AUTO && mp_between_hosts(network, kind, groups)) {
-    *out_algorithm = mp_between_hosts_choose(network, kind, groups, bytes);
+  if (collective->algorithm == MP_ALGORITHM_AUTO && mp_between_hosts(network, kind, groups)) {
+    collective->algorithm = mp_between_hosts_choose(network, kind, groups, collective->bytes);
     return NULL;
   }
-  MP_RETURN_IF_ERROR(algorithm_rule_list(network, scratch, kind, groups, wanted, list, &count));
+  MP_RETURN_IF_ERROR(algorithm_rule_list(network, scratch, collective, list, &count));
   for (uint32_t i = 0; i < count && count > 1; ++i) {
-    MP_RETURN_IF_ERROR(
-        algorithm_rule_estimate(network, scratch, kind, groups, bytes, list[i], &seconds[i]));
+    const mp_grouped_collective_t candidate = {kind, groups, collective->bytes, list[i]};
+    MP_RETURN_IF_ERROR(algorithm_rule_estimate(network, scratch, &candidate, &seconds[i]));
     if (seconds[i] < least) least = seconds[i];
   }
   uint32_t best = 0;
   while (seconds[best] > least * NEGLIGIBLE) ++best;
-  *out_algorithm = list[best];
+  collective->algorithm = list[best];
   return NULL;
 }
 
@@ -173,13 +172,12 @@ static mp_status_t algorithm_rule_move(const mp_network_t *network, mp_arena_t *
 }
 
 static mp_status_t algorithm_rule_choose_for_box(mp_network_t *network, mp_arena_t *scratch,
-                                                 mp_collective_kind_t kind,
-                                                 const mp_groups_of_devices_t *boxes, double bytes,
-                                                 mp_algorithm_t wanted,
-                                                 mp_algorithm_t *out_algorithm) {
+                                                 mp_grouped_collective_t *collective) {
   mp_groups_of_devices_t box;
-  MP_RETURN_IF_ERROR(algorithm_rule_move(network, scratch, boxes, &box));
-  const rule_key_t head = {kind, wanted, box.root, bytes};
+  MP_RETURN_IF_ERROR(algorithm_rule_move(network, scratch, collective->groups, &box));
+  mp_grouped_collective_t moved = *collective;
+  moved.groups = &box;
+  const rule_key_t head = {moved.kind, moved.algorithm, box.root, moved.bytes};
   const size_t devices_size = box.size * sizeof(*box.devices), size = sizeof(head) + devices_size;
   char *key = mp_arena_alloc(scratch, size);
   MP_RETURN_IF_NULL(key);
@@ -187,28 +185,26 @@ static mp_status_t algorithm_rule_choose_for_box(mp_network_t *network, mp_arena
   memcpy(key + sizeof(head), box.devices, devices_size);
   const mp_algorithm_t *known = mp_network_cache_find(&network->choices, key, size);
   if (known != NULL) {
-    *out_algorithm = *known;
+    collective->algorithm = *known;
     return NULL;
   }
-  MP_RETURN_IF_ERROR(
-      algorithm_rule_apply(network, scratch, kind, &box, bytes, wanted, out_algorithm));
-  const mp_algorithm_t *kept = mp_arena_copy(network->arena, out_algorithm, sizeof(*kept));
+  MP_RETURN_IF_ERROR(algorithm_rule_apply(network, scratch, &moved));
+  collective->algorithm = moved.algorithm;
+  const mp_algorithm_t *kept = mp_arena_copy(network->arena, &moved.algorithm, sizeof(*kept));
   MP_RETURN_IF_NULL(kept);
   return mp_network_cache_add(network, &network->choices, key, size, kept);
 }
 
 mp_status_t mp_algorithms_choose(mp_network_t *network, mp_arena_t *scratch,
-                                 mp_collective_kind_t kind, const mp_groups_of_devices_t *groups,
-                                 double bytes, mp_algorithm_t wanted,
-                                 mp_algorithm_t *out_algorithm) {
+                                 mp_grouped_collective_t *collective) {
+  const mp_algorithm_t wanted = collective->algorithm;
   if (network->unchanged != NULL) network = network->unchanged;
   // In one dimension, the rings along dimensions are two-way rings.
-  if (groups->num_dims == 1 &&
+  if (collective->groups->num_dims == 1 &&
       (wanted == MP_ALGORITHM_DIMENSION_RING || wanted == MP_ALGORITHM_MULTIPORT_DIMENSION_RING)) {
-    wanted = MP_ALGORITHM_BIDIRECTIONAL_RING;
+    collective->algorithm = MP_ALGORITHM_BIDIRECTIONAL_RING;
   }
-  return groups->num_dims != 0
-             ? algorithm_rule_choose_for_box(network, scratch, kind, groups, bytes, wanted,
-                                             out_algorithm)
-             : algorithm_rule_apply(network, scratch, kind, groups, bytes, wanted, out_algorithm);
+  return collective->groups->num_dims != 0
+             ? algorithm_rule_choose_for_box(network, scratch, collective)
+             : algorithm_rule_apply(network, scratch, collective);
 }

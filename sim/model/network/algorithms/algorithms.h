@@ -14,28 +14,31 @@
 #include "sim/model/network/algorithms/device_groups.h"
 #include "sim/model/network/algorithms/traffic_builder.h"
 
+// A collective of groups, and its algorithm; AUTO: none was asked for.
+typedef struct {
+  mp_collective_kind_t kind;
+  const mp_groups_of_devices_t *groups;
+  double bytes;
+  mp_algorithm_t algorithm;
+} mp_grouped_collective_t;
+
 // ---- Which ----
 
 // The algorithms that a kind of collective can have, in the order of preference, up to AUTO.
 const mp_algorithm_t *mp_algorithms_of(mp_collective_kind_t kind);
 
-// The algorithm for a group: `wanted` if it can be used there, else the best by estimated times.
-// `scratch` is an arena.
+// Sets the algorithm to the best by estimated times, unless one is set that can be used for the
+// groups. `scratch` is an arena.
 MP_NODISCARD mp_status_t mp_algorithms_choose(mp_network_t *network, mp_arena_t *scratch,
-                                              mp_collective_kind_t kind,
-                                              const mp_groups_of_devices_t *groups, double bytes,
-                                              mp_algorithm_t wanted, mp_algorithm_t *out_algorithm);
+                                              mp_grouped_collective_t *collective);
 
 // Seconds that the algorithm takes before its stages.
-double mp_algorithms_start(const mp_network_t *network, mp_collective_kind_t kind,
-                           const mp_groups_of_devices_t *groups, double bytes,
-                           mp_algorithm_t algorithm);
+double mp_algorithms_start(const mp_network_t *network, const mp_grouped_collective_t *collective);
 
 // Builds the stages of an all_reduce, reduce_scatter, all_gather, broadcast or all_to_all by an
-// algorithm that mp_algorithms_choose has returned.
-void mp_algorithms_build(mp_builder_t *builder, mp_arena_t *scratch, mp_collective_kind_t kind,
-                         const mp_groups_of_devices_t *groups, double bytes,
-                         mp_algorithm_t algorithm);
+// algorithm that mp_algorithms_choose has set.
+void mp_algorithms_build(mp_builder_t *builder, mp_arena_t *scratch,
+                         const mp_grouped_collective_t *collective);
 
 // ---- Between hosts of GPUs (between_hosts.c) ----
 

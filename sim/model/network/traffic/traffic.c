@@ -122,19 +122,18 @@ static void traffic_by_algorithm(const traffic_t *traffic, mp_arena_t *scratch,
   }
   for (uint32_t i = 0; i < traffic->size; ++i) devices[i] = traffic->ids[traffic->members[i]];
   mp_groups_of_devices_t group;
+  mp_grouped_collective_t collective = {kind, &group, traffic->bytes,
+                                        traffic->network->options.algorithms[kind]};
   mp_status_t status =
       mp_device_groups_make(traffic->network, scratch, devices, traffic->size, &group);
-  if (status == NULL) {
-    status = mp_algorithms_choose(traffic->network, scratch, kind, &group, traffic->bytes,
-                                  traffic->network->options.algorithms[kind], out_algorithm);
-  }
+  if (status == NULL) status = mp_algorithms_choose(traffic->network, scratch, &collective);
   if (status != NULL) {
     mp_builder_fail(builder, status);
     return;
   }
-  mp_builder_wait(
-      builder, mp_algorithms_start(traffic->network, kind, &group, traffic->bytes, *out_algorithm));
-  mp_algorithms_build(builder, scratch, kind, &group, traffic->bytes, *out_algorithm);
+  *out_algorithm = collective.algorithm;
+  mp_builder_wait(builder, mp_algorithms_start(traffic->network, &collective));
+  mp_algorithms_build(builder, scratch, &collective);
 }
 
 static double traffic_message_overhead(const traffic_t *traffic) {
