@@ -12,9 +12,9 @@
 #endif
 
 // From mp_flush_begin to mp_flush_end the calling thread reads denormal operands as zeros and
-// writes zeros for denormal results. What is computed between must be in functions of their own:
-// compilers do not know that arithmetic depends on it. Conversions from f16 must not be there,
-// because they go through denormal numbers.
+// writes zeros for denormal results. The arithmetic between must be in separate functions:
+// compilers do not know that it depends on this mode. Do not convert from f16 between them, because
+// these conversions use denormal numbers.
 static inline unsigned mp_flush_begin(void) {
 #if defined(__SSE2__)
   enum { DENORMALS_ARE_ZERO = 0x0040, FLUSH_TO_ZERO = 0x8000 };
@@ -26,7 +26,7 @@ static inline unsigned mp_flush_begin(void) {
 #endif
 }
 
-// `before` is what mp_flush_begin has returned.
+// `before` is the result of mp_flush_begin.
 static inline void mp_flush_end(unsigned before) {
 #if defined(__SSE2__)
   _mm_setcsr(before);

@@ -8,8 +8,8 @@
 // Operands and results are dense, row-major arrays of stored elements (sim/numeric/dtype.h),
 // 64-byte aligned. Values that an op's regions capture from outside follow the op's own operands,
 // in the order of mp_op_captures. No pointer is NULL: tokens and arrays without elements have an
-// address where nothing may be read (mp_empty_array), so that a kernel may compute where its part
-// of an array begins without looking whether there are elements.
+// address that may not be read (mp_empty_array). So a kernel may compute where its part of an array
+// begins without checking for elements.
 #ifndef MINIPOD_SIM_KERNELS_KERNEL_H_
 #define MINIPOD_SIM_KERNELS_KERNEL_H_
 
@@ -29,18 +29,19 @@ typedef struct {
   void *shared;   // kernel->shared_bytes that all parts have, 64-byte aligned, at first not set
 } mp_kernel_call_t;
 
-// Runs one part. An error is for what cannot be known before the data are there; it ends the
-// execution on all devices. Hardly any kernel has one.
+// Runs one part. It may fail only for a reason that depends on the data; the error ends the
+// execution on all devices. Hardly any kernel can fail.
 typedef mp_status_t (*mp_kernel_run_t)(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
 
-// The most memory that the parts of a kernel share: so little that it needs no place of its own.
+// The most memory that the parts of a kernel share: so little that it needs no separate place.
 enum { MP_KERNEL_SHARED_MOST = 8 * 1024 };
 
 // A kernel. Makers embed this as the first member of their own struct.
 struct mp_kernel_s {
   mp_kernel_run_t run;
-  // Runs once when all parts are done, with scratch memory and part 0; it may read what they have
-  // left in the shared memory. NULL: nothing is left to do, as in all kernels of one part.
+  // Runs once when all parts are done, with scratch memory and part 0; it may read the parts'
+  // results in the shared memory. NULL in all kernels of one part, and in those that need no last
+  // step.
   mp_kernel_run_t finish;
   uint32_t num_parts;     // >= 1
   uint32_t shared_bytes;  // <= MP_KERNEL_SHARED_MOST; 0 if finish is NULL
@@ -48,14 +49,14 @@ struct mp_kernel_s {
   uint32_t in_place;      // bit i: result 0 may have the same memory as operand i (i < 32)
   // The same for results 1, 2, ..., [the op's results - 1]; NULL: none of them may.
   const uint32_t *later_in_place;
-  // bit i: result i begins as operand i, which the kernel copies unless both have the same memory.
-  // They may have, also where in_place does not say so, and no other operand may have it. For
-  // kernels of one part: then several workers can copy the operand before the kernel runs.
+  // bit i: result i begins as operand i, and the kernel copies the operand unless both have the
+  // same memory. They may have it even if in_place does not say so; no other operand may have it.
+  // For kernels of one part: then several workers can copy the operand before the kernel runs.
   uint32_t begins_as;
   const mp_op_t *op;  // for messages; lives as long as the executable's module
 };
 
-// The operands, in bits, whose memory result `result` of the kernel's op may have.
+// The operands, in bits, that may share memory with result `result` of the kernel's op.
 static inline uint32_t mp_kernel_in_place(const mp_kernel_t *kernel, uint32_t result) {
   if (result == 0) return kernel->in_place;
   return kernel->later_in_place == NULL ? 0 : kernel->later_in_place[result - 1];
@@ -67,8 +68,8 @@ static inline uint32_t mp_kernel_in_place(const mp_kernel_t *kernel, uint32_t re
 typedef mp_status_t (*mp_kernel_maker_t)(mp_arena_t *arena, const mp_op_t *op,
                                          const mp_kernel_t **out_kernel);
 
-// Declares a maker. Each room of kernels has a header with its own, and sim/kernels/table says
-// which op has which.
+// Declares a maker. Each room of kernels has a header that declares its makers; sim/kernels/table
+// has the maker of each op.
 #define MP_KERNEL_MAKER(name)                                         \
   MP_NODISCARD mp_status_t name(mp_arena_t *arena, const mp_op_t *op, \
                                 const mp_kernel_t **out_kernel)

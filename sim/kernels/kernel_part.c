@@ -13,7 +13,7 @@ uint32_t mp_part_count(int64_t total, int64_t grain) {
 void mp_part_range(int64_t total, uint32_t num_parts, uint32_t part, int64_t *out_begin,
                    int64_t *out_end) {
   MP_ASSERT(part < num_parts && total >= 0);
-  if (num_parts == 1) {  // without divisions, which small kernels would notice
+  if (num_parts == 1) {  // without divisions, which would slow down small kernels
     *out_begin = 0;
     *out_end = total;
     return;

@@ -36,7 +36,7 @@ static inline int64_t mp_shape_bytes(const mp_type_t *type) {
 }
 
 // The product of sizes as an estimate of work: INT64_MAX where it does not fit, since programs can
-// spell arrays that no memory holds.
+// have types of arrays that no memory holds.
 #define MP_WORK(...)                                 \
   mp_dims_product((const int64_t[]){__VA_ARGS__}, 0, \
                   sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))

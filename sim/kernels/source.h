@@ -1,15 +1,15 @@
-// Elements that are computed when a kernel asks for them, in place of an operand that is an array.
+// Elements that are computed when a kernel requests them, in place of an operand that is an array.
 #ifndef MINIPOD_SIM_KERNELS_SOURCE_H_
 #define MINIPOD_SIM_KERNELS_SOURCE_H_
 
 #include <stdint.h>
 
-// The most elements that are asked for at once.
+// The most elements that a kernel requests at once.
 enum { MP_SOURCE_MOST = 1024 };
 
 // `load` returns `count` elements from number `first` on, at most MP_SOURCE_MOST; they stay until
-// the next call. It may compute those before `limit`, which the kernel sets, ahead: they will be
-// asked for next. For one thread.
+// the next call. It may compute elements before `limit` ahead: the kernel sets `limit` if it will
+// request them next. For one thread.
 typedef struct mp_source_s mp_source_t;
 struct mp_source_s {
   const char *(*load)(mp_source_t *source, int64_t first, int64_t count);

@@ -11,7 +11,7 @@
 // The number of bytes that is worth a part.
 enum { GRAIN_BYTES = 512 * 1024 };
 
-// Elements that are wider than the tensor's own, made of several of these, need not be aligned.
+// A wider element, made of several of the tensor's, need not be aligned.
 typedef uint8_t mp_u8_t;
 typedef uint16_t mp_u16_t __attribute__((aligned(1)));
 typedef uint32_t mp_u32_t __attribute__((aligned(1)));

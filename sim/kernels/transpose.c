@@ -135,7 +135,7 @@ WIDE(transpose_avx512_u64, MP_AVX512, uint64_t, 8)
 typedef void (*wide_fn_t)(int64_t height, int64_t width, char *dst, int64_t dst_step,
                           const char *src, int64_t src_step);
 
-// How blocks of a size of elements are transposed; no function: as tiles.
+// The function that transposes blocks of elements of a size; NULL: transpose as tiles.
 typedef struct {
   wide_fn_t run;
   int64_t side;
@@ -187,7 +187,7 @@ static void transpose_tile(const matrix_t *tile, size_t element, char *in, char 
 static void transpose_by_tiles(const matrix_t *matrix, size_t element, char *dst, const char *src) {
   const int64_t side = LINE / (int64_t)element, size = (int64_t)element;
   _Alignas(64) char in[LINE * LINE], out[LINE * LINE];
-  // Of blocks that are not whole the rest is moved too.
+  // Blocks at the edge are transposed whole, including memory of `in` that no element fills.
   if (matrix->height * size % BLOCK != 0 || matrix->width * size % BLOCK != 0) {
     memset(in, 0, sizeof(in));
   }
@@ -202,7 +202,7 @@ static void transpose_by_tiles(const matrix_t *matrix, size_t element, char *dst
   }
 }
 
-// Transposes a band: what is made of whole blocks, and then the columns and the rows that are left.
+// Transposes a band: first its whole blocks, then the remaining columns and rows.
 static void transpose_band(const matrix_t *band, size_t element, const wide_t *wide, char *dst,
                            const char *src) {
   const int64_t height = band->height - band->height % wide->side, size = (int64_t)element;
@@ -224,8 +224,8 @@ static void transpose_band(const matrix_t *band, size_t element, const wide_t *w
   }
 }
 
-// The cache lines next to each other in the source that are read before those of the next columns:
-// then a page of the source is used for several lines at a time.
+// The number of neighbouring cache lines of the source that are read before the next column, so
+// that each visit of a page uses several lines.
 enum { LINES = 4 };
 
 void mp_transpose(size_t element_bytes, int64_t height, int64_t width, void *dst, int64_t dst_step,

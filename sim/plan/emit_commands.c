@@ -147,8 +147,8 @@ static bool emit_commands_is_unread(const mp_emitter_t *emitter, const mp_op_t *
   return live->last_use == live->defined;
 }
 
-// Copies large operands with which results begin: several workers share a COPY, but one worker does
-// a kernel of one part.
+// Copies large operands with which results begin: several workers share a COPY, but a kernel of one
+// part runs on one worker.
 static mp_status_t emit_commands_begin_results(mp_emitter_t *emitter, const mp_op_t *op,
                                                mp_cmd_t *command) {
   const uint32_t begins_as = command->kernel->begins_as;

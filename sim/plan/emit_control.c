@@ -141,8 +141,8 @@ static bool emit_control_may_have(const mp_emitter_t *emitter, const mp_op_t *op
 }
 
 // A value from outside that a branch returns as result `i`, and that is dead after the op; NULL if
-// there is none. With `is_there` a value that already has the result's place; without, one whose
-// place the result may take.
+// there is none. With `is_there`, the value already has the result's place; without it, the result
+// may take the value's place.
 static const mp_value_t *emit_control_passed_on(const mp_emitter_t *emitter, const mp_op_t *op,
                                                 uint32_t i, bool is_there) {
   const mp_value_t *result = &op->results[i];

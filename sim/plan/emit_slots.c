@@ -111,8 +111,8 @@ bool mp_emit_passes_on(const mp_emitter_t *emitter, const mp_value_t *value,
 }
 
 // Whether the bytes of `holder` are dead when `value` is written, except that branches may return
-// them unchanged. That exception does not hold for a parameter whose memory the slot takes over: it
-// has a slot of its own, which branches would not find.
+// them unchanged. A parameter is no such exception if the slot takes over its memory: the parameter
+// has a slot of its own, and branches would not find it.
 static mp_status_t emit_slots_is_free_for(mp_emitter_t *emitter, const mp_value_t *value,
                                           uint32_t busy, const mp_value_t *holder, bool *out_free) {
   const uint32_t defined = mp_emit_live(emitter, value)->defined;
@@ -138,9 +138,9 @@ static mp_status_t emit_slots_can_bind(mp_emitter_t *emitter, const mp_value_t *
   return emit_slots_is_free_for(emitter, value, busy, holder, out_can);
 }
 
-// Whether the operand of the op of `value`, which is bound to a slot, may use that memory first,
-// because no other value needs it before. The operand is one that the op overwrites, with which a
-// loop starts, or that a branch returns unchanged.
+// `value` is bound to a slot. Whether an operand of its op may use the slot's memory first, because
+// no other value needs it before. The op overwrites this operand, starts a loop with it, or returns
+// it unchanged from a branch.
 static mp_status_t emit_slots_grows_from(mp_emitter_t *emitter, const mp_value_t *value,
                                          const mp_value_t *operand, bool *out_does) {
   *out_does = false;

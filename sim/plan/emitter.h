@@ -54,8 +54,8 @@ MP_NODISCARD mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value,
                                       const mp_block_t *block, mp_slot_t slot, uint32_t busy,
                                       const mp_value_t *holder);
 
-// Whether `value` is the result of a case that uses `holder`, a root, last, and a branch of which
-// returns `holder` unchanged: then both may share memory.
+// Whether `value` and `holder`, a root, may share memory: `value` is the result of a case that is
+// the last op to use `holder`, and a branch of the case returns `holder` unchanged.
 bool mp_emit_passes_on(const mp_emitter_t *emitter, const mp_value_t *value,
                        const mp_value_t *holder);
 

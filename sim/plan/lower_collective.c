@@ -190,7 +190,7 @@ static mp_status_t lower_collective_builtin_reducer(lowering_t *low, mp_reduce_k
   return NULL;
 }
 
-// A number of a value that identifies it as an argument or an op's result of the block.
+// The number of a value within its block: an argument or an op's result.
 static uint64_t lower_collective_value_number(const mp_block_t *block, const mp_value_t *value) {
   if (value->op == NULL) return value->index;
   uint64_t number = block->num_args + (uint64_t)value->index;

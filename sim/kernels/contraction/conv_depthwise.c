@@ -1,5 +1,5 @@
-// Depthwise convolutions in f32 and f64 whose features are contiguous. They are no matmuls, but
-// sums of products of whole rows of features.
+// Depthwise convolutions in f32 and f64 whose features are contiguous. They are not matmuls: each
+// adds up products of whole rows of features.
 #include "sim/kernels/contraction/convolution.h"
 #include "sim/kernels/flush.h"
 #include "sim/kernels/loops.h"

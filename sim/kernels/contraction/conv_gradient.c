@@ -1,10 +1,10 @@
-// Convolutions whose result is the gradient of a kernel: the windows are as large as the images of
-// a batch, there are few positions for them, and the channels of the input are neighbours among the
-// positions as those of the result's features are among its columns.
+// Convolutions that compute the gradient of a kernel. Their windows are as large as the images of a
+// batch, so they have few positions. Neighbouring positions are channels of the input, and
+// neighbouring columns are features of the result.
 //
-// Both sides are read where they are. For one position of the window and one row of it, a line of
-// the input (a column of A for each pixel) meets a line of the kernel (a row of B for each pixel);
-// packing windows as rows of A would copy each pixel once for every position of the window.
+// Both sides are read in place: packing windows as rows of A would copy each pixel once for every
+// position of the window. For one position and one row of the window, a line of the input (a column
+// of A for each pixel) is multiplied with a line of the kernel (a row of B for each pixel).
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -13,10 +13,10 @@
 
 // The multiplications that are worth a part.
 #define GRAIN ((int64_t)1 << 20)
-// VECTOR: columns, of which the vectors of any machine are parts; what is done how must not depend
-// on the machine. BLOCK_...: channels and columns of the result that are made together; they stay
-// in the cache while lines are added to them. MOST_OF_SHORT: elements of the result for a position
-// of the window, if lines are short.
+// VECTOR: a number of columns that is a multiple of any machine's vectors, because the method must
+// not depend on the machine. BLOCK_...: channels and columns of the result that are computed
+// together; they stay in the cache while lines are added to them. MOST_OF_SHORT: the most elements
+// of the result per position of the window if lines are short.
 enum { VECTOR = 16, BLOCK_CHANNELS = 42, BLOCK_COLUMNS = 128, MOST_OF_SHORT = 128 * 128 };
 
 static const mp_position_dim_t *conv_gradient_channels(const mp_conv_kernel_t *self) {
@@ -43,8 +43,8 @@ bool mp_conv_is_gradient(const mp_conv_kernel_t *self) {
   }
   const mp_position_dim_t *channels = conv_gradient_channels(self);
   if (channels->spatial >= 0 || self->batch_stride != size) return false;
-  // Each line is added to a block that is read and written again: short lines pay while all of the
-  // result stays near.
+  // Adding a line reads and writes a whole block, so short lines pay only if the result stays in
+  // the cache.
   const int64_t line = self->window[self->num_spatial - 1].window;
   return line >= 16 || (line >= 4 && channels->extent * n <= MOST_OF_SHORT);
 }
@@ -56,7 +56,7 @@ typedef struct {
   char *out;  // of channel `begin`
   int64_t begin, end, columns;
   int64_t origin[MP_MAX_RANK];  // of the window, in the input
-  bool accumulates;             // something is in `out` already
+  bool accumulates;             // `out` already has a sum
 } gradient_t;
 
 // The pixels [first, last) of the window in one dimension that lie in the input.
@@ -123,7 +123,7 @@ static int64_t conv_gradient_column_blocks(const mp_conv_kernel_t *self) {
   return (self->gemm.n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
 }
 
-// Makes block number `item`: columns count fastest, then channels, then positions.
+// Computes block number `item`: columns count fastest, then channels, then positions.
 static void conv_gradient_block(const mp_conv_kernel_t *self, const mp_kernel_call_t *call,
                                 int64_t item) {
   const mp_position_dim_t *channels = conv_gradient_channels(self);

@@ -1,5 +1,5 @@
 // Convolutions with so few features that the windows of neighbouring positions overlap a lot, or
-// are hardly longer than what handling each of them costs.
+// that handling a window takes about as long as multiplying it.
 //
 // For a row of positions (all that differ in the last spatial dimension only) the rows of the input
 // under it are copied to scratch memory, with zeros where there is padding. Then the windows of
@@ -104,7 +104,7 @@ static void conv_narrow_copy_rows(const mp_conv_kernel_t *self, const char *src,
   }
 }
 
-// Computes a row of positions; those of C begin at `c` and lie `c_row` bytes apart.
+// Computes a row of positions; its rows of C begin at `c` and are `c_row` bytes apart.
 static void conv_narrow_run_row(const mp_conv_kernel_t *self, const char *rows, const char *packed,
                                 char *c, int64_t c_row) {
   const mp_gemm_t *gemm = &self->gemm;

@@ -44,12 +44,12 @@ int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, 
 }
 
 // One step of packing copies `count` values of up to `width` rows. They are the features, from
-// `feature` on, of one window position. When `fused`, the window positions behind it are included,
-// which follow in the input as they do in k.
+// `feature` on, of one window position. When `fused`, the next window positions are included: they
+// follow in the input as they do in k.
 typedef struct {
   const char *src;
   mp_patch_row_t windows[MP_GEMM_MAX_NR];
-  bool is_beside[MP_GEMM_MAX_NR];       // the window lies where that of the row before does, in
+  bool is_beside[MP_GEMM_MAX_NR];       // the window is at the same place as the previous row's, in
                                         // another element of the batch
   int64_t row_offsets[MP_GEMM_MAX_NR];  // -1: zeros; if fused, without the last spatial dimension
   int64_t columns[MP_GEMM_MAX_NR];      // if fused, the first position in that dimension
@@ -148,8 +148,8 @@ static void conv_patches_by_row(const mp_conv_kernel_t *self, const patch_t *pat
   }
 }
 
-// Finds the windows that lie beside others, as all do whose gradient is a kernel: what they read
-// is known from those, without looking at each dimension.
+// Finds the windows that are next to others, as all are if the result is a kernel's gradient. Their
+// offsets follow from their neighbours', without looking at each dimension.
 static void conv_patches_find_beside(const mp_conv_kernel_t *self, patch_t *patch) {
   const size_t bytes = self->num_spatial * sizeof(int64_t);
   patch->is_beside[0] = false;

@@ -13,7 +13,8 @@ int64_t mp_conv_phase_count(int64_t extent, int64_t start, int64_t by) {
   return extent <= start ? 0 : (extent - start + by - 1) / by;
 }
 
-// Position by * q + start and tap by * u + tap meet element q + u - (pad - start - tap) / by.
+// Position by * q + start reads, by its window's position by * u + tap, element q + u - (pad -
+// start - tap) / by.
 void mp_conv_take_phase(mp_conv_dim_t *dim, mp_conv_phase_t phase) {
   if (phase.by == 1) return;
   MP_ASSERT(dim->lhs_dilation == phase.by && dim->rhs_dilation == 1 && dim->step == 1);
@@ -24,7 +25,7 @@ void mp_conv_take_phase(mp_conv_dim_t *dim, mp_conv_phase_t phase) {
 
 typedef struct {
   const mp_kernel_t *kernel;
-  int64_t offset;  // bytes from the first result of all to its own
+  int64_t offset;  // bytes from the first result of the whole to the phase's first
   uint32_t first;  // the first of its parts
 } phase_t;
 

@@ -1,5 +1,5 @@
-// Convolutions whose input has holes (lhs_dilation), as gradients of convolutions with strides and
-// transposed convolutions have.
+// Convolutions whose input has holes (lhs_dilation): gradients of strided convolutions, and
+// transposed convolutions.
 //
 // Where there are `by` - 1 holes between two elements, only every by-th position of the window
 // meets elements, and which ones these are depends on the position of the window modulo `by`: its
@@ -10,7 +10,7 @@
 
 #include "sim/kernels/contraction/convolution.h"
 
-// A phase of one spatial dimension: of the result's positions start, start + by, ..., which meet
+// A phase of one spatial dimension: the result's positions start, start + by, ... read elements by
 // the window's positions tap, tap + by, ...
 struct mp_conv_phase_s {
   int64_t by, start, tap;
@@ -23,14 +23,14 @@ enum { MP_CONV_MOST_PHASES = 16 };
 mp_conv_phase_t mp_conv_phase(int64_t by, int64_t start, int64_t pad);
 // How many of the positions start, start + by, ... lie below `extent`.
 int64_t mp_conv_phase_count(int64_t extent, int64_t start, int64_t by);
-// Makes the dimension that of a phase. With by 1 it stays as it is.
+// Changes the dimension to that of a phase. If `by` is 1, the dimension does not change.
 void mp_conv_take_phase(mp_conv_dim_t *dim, mp_conv_phase_t phase);
 
 // The kernel of all phases together.
 typedef struct mp_conv_phases_s mp_conv_phases_t;
 MP_NODISCARD mp_status_t mp_conv_phases_create(mp_arena_t *arena, const mp_op_t *op, uint32_t most,
                                                mp_conv_phases_t **out_phases);
-// Adds the kernel of a phase, whose results begin `offset` bytes behind those of the whole.
+// Adds the kernel of a phase. Its results begin `offset` bytes after the first result of the whole.
 void mp_conv_phases_add(mp_conv_phases_t *phases, const mp_kernel_t *kernel, int64_t offset);
 const mp_kernel_t *mp_conv_phases_kernel(const mp_conv_phases_t *phases);
 

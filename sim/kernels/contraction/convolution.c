@@ -3,8 +3,8 @@
 // For every group, C[position, feature] = sum over k = (window position, input feature) of
 // patch[position, k] * kernel[feature, k]. Patches are never stored as a whole: packing a panel
 // reads them from the input, with zeros for padding and for the holes of lhs_dilation. Whatever the
-// dimension numbers are, positions are in the order in which the result lies in memory, and the
-// side whose rows are contiguous there becomes the columns of C.
+// dimension numbers are, positions are in the order of the result's memory, and the side whose rows
+// are contiguous there becomes the columns of C.
 
 #include "sim/kernels/contraction/contraction_makers.h"
 #include "sim/kernels/contraction/conv_phases.h"

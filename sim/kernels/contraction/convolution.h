@@ -58,7 +58,7 @@ typedef struct {
   } narrow;
 } mp_conv_kernel_t;
 
-// Where the window of a position lies in the input.
+// The place of a position's window in the input.
 typedef struct {
   int64_t offset;               // bytes to the element of the batch
   int64_t origin[MP_MAX_RANK];  // the window's corner in the dilated input; may be negative
@@ -80,17 +80,19 @@ void mp_conv_pack_patches(const void *context, const mp_kernel_call_t *call,
 void mp_conv_pack_lines(const void *context, const mp_kernel_call_t *call,
                         const mp_gemm_range_t *range, int64_t step, void *lines);
 
-// Whether the windows of neighbouring positions lie so close together that rows of the input, with
-// padding, are better copied as a whole than window by window. Positions must be the rows of C.
+// Whether the windows of neighbouring positions are so close together that copying whole rows of
+// the input, with padding, is faster than copying window by window. Positions must be the rows of
+// C.
 bool mp_conv_is_narrow(const mp_conv_kernel_t *self);
-// Sets what runs such a convolution, whose gemm has been set up, its number of parts and its
-// scratch memory.
+// Sets the functions that run such a convolution, its number of parts and its scratch memory. Its
+// gemm must have been set up.
 void mp_conv_narrow_plan(mp_conv_kernel_t *self);
 
-// Whether the result is the gradient of a kernel, of which both sides are better read where they
-// are. Decided after mp_conv_is_narrow.
+// Whether the result is the gradient of a kernel, and reading both sides in place is faster.
+// Decided after mp_conv_is_narrow.
 bool mp_conv_is_gradient(const mp_conv_kernel_t *self);
-// Sets what runs such a convolution, whose gemm has been set up, and its number of parts.
+// Sets the functions that run such a convolution, and its number of parts. Its gemm must have been
+// set up.
 void mp_conv_gradient_plan(mp_conv_kernel_t *self);
 
 // Whether this is a depthwise convolution (each feature by itself) whose features are contiguous in

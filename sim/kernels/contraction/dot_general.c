@@ -4,7 +4,7 @@
 // The accumulator is f32 for floating-point types of up to 32 bits and f64 for f64; for integers it
 // is a wrapping integer of 32 or 64 bits. The widest of the operands' and the result's types
 // decides. For booleans it counts the products that are true. This is at least as exact as any
-// precision or algorithm attribute can ask for, except that these may ask for a wider accumulator.
+// precision or algorithm attribute can require, except that these may require a wider accumulator.
 #include "sim/kernels/contraction/contraction_makers.h"
 #include "sim/kernels/contraction/gemm.h"
 #include "sim/kernels/contraction/matvec.h"
@@ -162,7 +162,7 @@ static mp_status_t dot_general_side(mp_arena_t *arena, const mp_op_t *op, uint32
   return NULL;
 }
 
-// How the product reads a side: where it is, if its elements need no conversion and lie at equal
+// How the product reads a side: in place, if its elements need no conversion and are at equal
 // distances.
 static mp_gemm_side_t dot_general_gemm_side(const dot_kernel_t *self, uint32_t number) {
   const mp_operand_t *side = &self->sides[number];

@@ -12,13 +12,13 @@ enum {
   // With these block sizes a block of B stays in the second-level cache.
   MOST_M = 512,
   BLOCK_N_BYTES = MP_GEMM_BLOCK_N * 4,
-  // Tiles are not cut below this many rows for the sake of more parts; the second figure is for a B
-  // that is read where it is and has at most so many bytes.
+  // Tiles keep at least this many rows, even if that gives fewer parts. SMALL_LEAST_M is for a B
+  // that is read in place and has at most SMALL_B bytes.
   LEAST_M = 256,
   SMALL_LEAST_M = 64,
   SMALL_B = 256 << 10,
-  // A B of more bytes than this is packed for tiles of LEAST_M rows; one whose rows do not begin at
-  // cache lines for tiles of SPLIT_LEAST_M.
+  // A B of more than LARGE_B bytes is packed if tiles have at least LEAST_M rows. If its rows do
+  // not begin at cache lines, it is packed from SPLIT_LEAST_M rows on.
   LARGE_B = 1 << 20,
   SPLIT_LEAST_M = 128,
   // Panels of A that are packed at once.
@@ -44,16 +44,16 @@ static int64_t gemm_block_size(int64_t total, int64_t most, int64_t unit) {
   return mp_max_i64(gemm_round_up(gemm_tiles(total, tiles), unit), unit);
 }
 
-// Most sides that can be read where they are are not packed. The innermost loops ask for what they
-// need next in time, also if many rows share few places of a cache.
+// Most sides that can be read in place are not packed: the innermost loops prefetch early enough,
+// even if many rows share few places of a cache.
 static bool gemm_can_read_b(const mp_gemm_t *gemm) {
   const mp_gemm_side_t *b = &gemm->b;
   return b->locate != NULL && (b->row_step == (int64_t)mp_acc_size(gemm->acc) || gemm->n == 1);
 }
 
-// Whether it pays to pack a B that could be read where it is: each element of it is multiplied with
-// many rows of A, and reading it there is slow, because vectors would cross cache lines, or because
-// its rows lie on more pages than the processor keeps the places of.
+// Whether it pays to pack a B that could be read in place. It does if each element is multiplied
+// with many rows of A and reading in place is slow: vectors would cross cache lines, or the rows
+// are on more pages than the TLB has entries.
 static bool gemm_packs_b(const mp_gemm_t *gemm) {
   const int64_t step = gemm->b.k_step;
   if (step % CACHE_LINE != 0) return gemm->block_m >= SPLIT_LEAST_M;
@@ -68,15 +68,15 @@ static bool gemm_can_read_a(const mp_gemm_t *gemm) {
   return a->k_step == size || gemm->k == 1 || a->row_step == size || gemm->m == 1;
 }
 
-// Chooses the tiles of C. A product that would be one or few large ones gets more of them, so that
-// there is work for several workers, but no more than are worth the packing.
+// Chooses the tiles of C. If there would be only few large tiles, they are divided, so that several
+// workers have work, but only as far as packing still pays.
 static void gemm_plan_tiles(mp_gemm_t *gemm) {
   const int64_t size = (int64_t)mp_acc_size(gemm->acc), unit = MP_MICRO_MAX_COLUMNS;
   const int64_t work = MP_WORK(gemm->batch, MP_WORK(gemm->m, gemm->n, gemm->k), size / 4);
   const bool is_small = gemm_can_read_b(gemm) && MP_WORK(gemm->k, gemm->b.k_step, 1) <= SMALL_B;
   const int64_t least_m = is_small ? SMALL_LEAST_M : LEAST_M;
   const int64_t least_n = BLOCK_N_BYTES / size / 2;
-  // A finished block of C that the caller takes has to stay in the cache, too.
+  // If the caller takes finished blocks of C, these must stay in the cache, too.
   int64_t most_m = gemm->store == NULL ? MOST_M : MOST_M / 2;
   int64_t most_n = BLOCK_N_BYTES / size, wanted = 1;
   while (wanted < 8 && wanted * wanted * (GRAIN / 2) < work) ++wanted;
@@ -179,7 +179,7 @@ typedef struct {
   const mp_gemm_t *gemm;
   const mp_kernel_call_t *call;
   int64_t batch, m, rows, n, columns, k, depth;
-  const char *read_a, *read_b;  // the sides of this batch, if they are read where they are
+  const char *read_a, *read_b;  // the sides of this batch, if they are read in place
   char *packed_a, *packed_b, *c;
   size_t panel_bytes;  // from one panel of B to the next
   int64_t ldc;
@@ -189,7 +189,7 @@ typedef struct {
   int64_t batch, n, k;  // the block of B that is in the scratch memory; -1: none
 } packed_t;
 
-// Packs B, or, if it is read where it is, the columns at its edge that do not fill a vector.
+// Packs B, or, if B is read in place, only the columns at its edge that do not fill a vector.
 static void gemm_pack_b(const step_t *step, packed_t *packed) {
   const mp_gemm_t *gemm = step->gemm;
   if (packed->batch == step->batch && packed->n == step->n && packed->k == step->k) return;
@@ -208,7 +208,7 @@ static void gemm_pack_b(const step_t *step, packed_t *packed) {
                step->packed_b + (size_t)(wide / (2 * lanes)) * step->panel_bytes);
 }
 
-// Multiplies with A read where it is, or copied as lines, a panel at a time.
+// Multiplies with A read in place, or copied as lines, a panel at a time.
 static void gemm_run_lines(const step_t *step, mp_micro_tile_t *tile,
                            const mp_gemm_columns_t *columns) {
   const mp_gemm_t *gemm = step->gemm;

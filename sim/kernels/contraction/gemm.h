@@ -1,14 +1,14 @@
 // Matrix products: the blocked core of dot_general and convolution.
 //
 // C[m, n] = sum over k of A[m, k] * B[n, k], for a batch of such products. The core knows neither
-// element types nor memory layouts: it reads a side where it is if the caller says where that is,
-// and it pays; otherwise the caller packs blocks of it in elements of the accumulation type. The
-// caller takes finished blocks of C. The order of the sum over k depends on the shape alone. The
-// machine's vector width decides how many elements of C are computed at once, but not in which
-// order one of them is summed up.
+// element types nor memory layouts. It reads a side in place if the caller gives its address and
+// reading in place pays; otherwise the caller packs blocks of the side, in the accumulation type.
+// The caller takes finished blocks of C. The order of the sum over k depends on the shape alone.
+// The machine's vector width decides how many elements of C are computed at once, but not the order
+// in which an element is summed up.
 //
 // A panel holds `width` rows of a matrix, interleaved: element k of row r is panel[k * width + r].
-// Rows that the matrix does not have are zero. Panels lie mp_gemm_panel_bytes apart.
+// Rows that the matrix does not have are zero. Panels are mp_gemm_panel_bytes apart.
 #ifndef MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_H_
 #define MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_H_
 
@@ -27,9 +27,8 @@ enum {
   MP_GEMM_BLOCK_N = 512
 };
 
-// The bytes from one panel to the next: a panel, and one k more if their number is even, so that
-// panels do not lie at distances that are large powers of two, where they would share few places
-// in the cache.
+// The bytes from one panel to the next: a panel, and one k more if the number of k is even. Panels
+// at distances that are large powers of two would share few places in the cache.
 static inline size_t mp_gemm_panel_bytes(uint32_t width, int64_t depth, size_t acc_bytes) {
   return width * (size_t)(depth | 1) * acc_bytes;
 }
@@ -66,13 +65,13 @@ typedef void (*mp_gemm_store_t)(const void *context, const mp_kernel_call_t *cal
 // How a side is read.
 typedef struct {
   mp_gemm_pack_t pack;
-  // A only, NULL: pack. Which of the two is better for it, the caller knows.
+  // For A only; NULL: use `pack`. The caller knows which of the two is faster.
   mp_gemm_lines_t lines;
-  // NULL: it has to be packed. Otherwise elements have the accumulation type, and both steps, in
-  // bytes, are the same everywhere.
+  // NULL: the side must be packed. Otherwise elements have the accumulation type, and both steps,
+  // in bytes, are the same everywhere.
   mp_gemm_locate_t locate;
   int64_t row_step, k_step;
-  bool is_read;  // set by mp_gemm_plan: it is read where it is
+  bool is_read;  // set by mp_gemm_plan: the side is read in place
 } mp_gemm_side_t;
 
 // What the product of one batch reads if it is very small (gemm_small.h), in bytes.
@@ -86,7 +85,7 @@ typedef void (*mp_gemm_small_run_t)(const mp_gemm_small_t *sizes, const char *a,
                                     void *out);
 
 struct mp_gemm_s {
-  // The caller's:
+  // Set by the caller:
   mp_acc_t acc;
   int64_t batch, m, n, k;
   const void *context;
@@ -107,17 +106,17 @@ typedef struct {
   const mp_micro_t *micro;
   size_t acc_bytes;
   int64_t columns;
-  // Where B is read, if it is read where it is, and the bytes between two k; otherwise NULL.
+  // B's address and the bytes between two k if B is read in place; otherwise NULL.
   const char *read;
   int64_t read_k;
-  // Panels of twice `lanes` columns, or of `lanes` if the last one has no more. If B is read where
-  // it is, the only panel is that of the columns that do not fill a vector.
+  // Panels of twice `lanes` columns, or of `lanes` if the last one has no more. If B is read in
+  // place, the only panel has the columns that do not fill a vector.
   const char *packed;
   size_t panel_bytes;
 } mp_gemm_columns_t;
 
-// Computes `rows` rows of C, at `c`. The tile has all that concerns A, k and rows of C; `form` is
-// that of A (MP_MICRO_BY_K, MP_MICRO_BY_ROW).
+// Computes `rows` rows of C, at `c`. The tile describes A, k and the rows of C; `form` is A's
+// (MP_MICRO_BY_K, MP_MICRO_BY_ROW).
 void mp_gemm_run_rows(const mp_gemm_columns_t *columns, mp_micro_tile_t *tile, int form,
                       int64_t rows, char *c);
 

@@ -10,9 +10,10 @@
 #include <immintrin.h>
 #endif
 
-// Rows of A that lie at equal distances are addressed from every fourth of them, by the distance
-// and by three times the distance. Compilers would keep a pointer to each row, for which there are
-// not enough registers; that is why they may not know how these hang together.
+// Rows of A are at equal distances. Only every fourth row has a pointer; the others are addressed
+// from it by the distance, or two or three times the distance. Compilers would keep a pointer to
+// each row, and there are not enough registers, so HIDE hides from them how the pointers are
+// related.
 #define HIDE(A, B, C, D, E) __asm__("" : "+r"(A), "+r"(B), "+r"(C), "+r"(D), "+r"(E))
 
 // A tile of `rows` x `vectors` vectors of type V, which have elements of type T. Both numbers are
@@ -95,8 +96,8 @@
   UP_TO_##ROWS(MICRO_ROWS, NAME, TARGET) static const mp_micro_t NAME = { \
       ROWS, BYTES / sizeof(T), {{UP_TO_##ROWS(ENTRY_R, NAME)}, {UP_TO_##ROWS(ENTRY_K, NAME)}}};
 
-// What 128 times the sum of B's elements adds to each sum of quads, is added up by itself and taken
-// off in the end.
+// In quads, 128 times the sum of B's elements is added to each sum. That offset is summed
+// separately and subtracted in the end.
 #define NO_OFFSET_ADD(V, OFFSET, B) ((void)0)
 #define NO_OFFSET_TAKE(SUM, OFFSET) ((void)(OFFSET))
 

@@ -9,7 +9,7 @@
 // Accumulation types. Integers wrap, so that signed ones are the same as unsigned ones. In pairs,
 // one element of A or B is two 16-bit integers for two neighbouring k, and their two products are
 // added to an accumulator of 32 bits; as that wraps, too, the sums are those of MP_ACC_U32. In
-// quads it is four signed 8-bit integers for four neighbouring k; those of A are given plus 128, as
+// quads it is four signed 8-bit integers for four neighbouring k; A's are stored plus 128, as
 // unsigned ones.
 typedef enum {
   MP_ACC_F32,
@@ -32,14 +32,14 @@ static inline size_t mp_acc_size(mp_acc_t acc) {
 // summed up one after the other. All steps are in bytes, and elements are aligned to their size.
 typedef struct {
   int64_t k, segments;
-  // Element (i, s, p) of A lies at a + i * a_row + s * a_segment + p * a_k.
+  // Element (i, s, p) of A is at a + i * a_row + s * a_segment + p * a_k.
   const void *a;
   int64_t a_row, a_k, a_segment;
-  // Rows of B are contiguous along j; row p lies at b + p * b_k. What lies b_ahead bytes behind
-  // what is read comes into the cache.
+  // Rows of B are contiguous along j; row p is at b + p * b_k. Memory b_ahead bytes after the
+  // current row is prefetched.
   const void *b;
   int64_t b_k, b_ahead;
-  // Rows of C are contiguous along j; row i lies at c + i * c_row.
+  // Rows of C are contiguous along j; row i is at c + i * c_row.
   void *c;
   int64_t c_row;
   bool accumulate;

@@ -5,7 +5,7 @@
 #include "sim/base/vector.h"
 #include "sim/kernels/shape.h"
 
-// MOST_K: the deepest product; MOST_RESULTS: of one batch.
+// MOST_K: the most products per element; MOST_RESULTS: the most results per batch.
 enum { MOST_K = 8, MOST_RESULTS = 256 };
 
 // The sums of K products each, for all rows and columns. K is a constant wherever this is called.
@@ -64,7 +64,7 @@ mp_gemm_small_run_t mp_gemm_small(const mp_gemm_t *gemm) {
   if (gemm->a.locate == NULL || gemm->b.locate == NULL || gemm->store != NULL) return NULL;
   if (gemm->k < 1 || gemm->k > MOST_K || MP_WORK(gemm->m, gemm->n, 1) > MOST_RESULTS) return NULL;
   if (gemm->tiles_m != 1 || gemm->tiles_n != 1) return NULL;
-  // Whole vectors that are read where they are do not take long there.
+  // The blocked product is fast enough for whole vectors that are read in place.
   if (gemm->b.is_read && gemm->n >= MP_MICRO_MAX_COLUMNS / 2) return NULL;
   return gemm_small_loops(gemm->acc)[gemm->k - 1];
 }

@@ -1,15 +1,15 @@
 // Batches of very small matrix products: rotations of vectors, products of Jacobians with three
-// columns. The blocked product would take a hundred times as long to set up each of them as to
-// compute it.
+// columns. Setting up a blocked product for each of them would take a hundred times as long as
+// computing it.
 //
-// Each element is summed up as the blocked product sums it up: one k after the other, fused where
-// the machine fuses there. So the bits are the same.
+// The bits are the blocked product's: each element is summed up in the same order, one k after the
+// other, with fused multiply-adds on the same machines.
 #ifndef MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_SMALL_H_
 #define MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_SMALL_H_
 
 #include "sim/kernels/contraction/gemm.h"
 
-// The loop for a planned product; NULL if it is not one of these.
+// The loop for a planned product; NULL if the product is not small enough.
 mp_gemm_small_run_t mp_gemm_small(const mp_gemm_t *gemm);
 
 #endif  // MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_SMALL_H_

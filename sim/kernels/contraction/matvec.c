@@ -18,8 +18,8 @@ typedef double f64_t;
 typedef uint32_t u32_t;
 typedef uint64_t u64_t;
 
-// dot_ adds a[i] * b[i] to LANES sums, lane by lane; axpy_ is y += a * x; axpy4_ is four of these,
-// one after the other, whose x are `step` bytes apart.
+// dot_ adds a[i] * b[i] to LANES sums, lane by lane. axpy_ is y += a * x; axpy4_ does it four
+// times, with x that are `step` bytes apart.
 #define MATVEC_LOOPS(T)                                                                    \
   MP_VECTOR static void dot_##T(int64_t n, const void *a_, const void *b_, void *sums_) {  \
     const T *a = a_, *b = b_;                                                              \
@@ -100,7 +100,7 @@ mp_status_t mp_matvec_plan(mp_arena_t *arena, mp_matvec_t *matvec, mp_kernel_t *
   if (by_k) parts = mp_min_i64(parts, rows / BLOCK);
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(rows, 1));
   kernel->scratch_bytes = (size_t)(k + 1) * mp_acc_size(matvec->acc);  // the vector
-  // Where rows are contiguous, sums are made one k after the other: in another order.
+  // where rows are contiguous, sums have another order: one k after the other
   matvec->sums_by_k = by_k && matvec->matrix->rows.count >= LANES;
   matvec->is_short = !matvec->sums_by_k && mp_matvec_is_short(matvec);
   matvec->is_lines = !matvec->sums_by_k && !matvec->is_short && mp_matvec_is_lines(matvec);

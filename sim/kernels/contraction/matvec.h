@@ -5,7 +5,7 @@
 
 #include "sim/kernels/contraction/operand.h"
 
-// Where lines begin, in elements, if they are few enough to be known beforehand.
+// Where lines begin, in elements; listed beforehand if there are few lines.
 typedef struct {
   const int32_t *matrix, *vector;  // NULL: they are found when the product runs
   bool are_packed;                 // lines follow each other in both operands
@@ -19,12 +19,12 @@ typedef struct {
   uint32_t matrix_operand, vector_operand;  // operand numbers of the op
   mp_convert_t store;                       // accumulation type to result type
   // Set by mp_matvec_plan.
-  bool sums_by_k;  // rows are contiguous: the sums of many grow together, one k after the other
+  bool sums_by_k;  // rows are contiguous: many sums grow together, one k after the other
   // Otherwise sums are made line by line, in MP_MATVEC_LANES lanes, element k in lane k modulo
   // LANES, which are then added up in halves.
   bool is_short;              // of few elements: mp_matvec_run_short
   mp_matvec_places_t places;  // of short lines
-  bool is_lines;              // the lines are read where they are: mp_matvec_run_lines
+  bool is_lines;              // lines are read in place: mp_matvec_run_lines
 } mp_matvec_t;
 
 enum { MP_MATVEC_LANES = 16 };

@@ -15,9 +15,9 @@ typedef uint64_t u64_t;
 enum { LANES = MP_MATVEC_LANES, BLOCK = 256, MOST_COPIED = 1 << 14 };
 
 // rows_ is dot_ and total_ of matvec.c for `count` lines of `a`, which are `step` bytes apart, with
-// the same bits. Lane l is element l % PER of vector l / PER. A line that does not fill its lanes
-// is read to their end all the same, and what does not belong to it counts as zero: so LANES - 1
-// elements behind each line must be readable, in `a` and in `b`.
+// the same bits. Lane l is element l % PER of vector l / PER. If a line does not fill its lanes,
+// elements after the line are read, too, and count as zero. So LANES - 1 elements after each line
+// must be readable, in `a` and in `b`.
 enum { VECTOR_BYTES = 32 };
 
 #define LINES_LOOPS(T, INT)                                                                      \
@@ -99,8 +99,8 @@ static bool matvec_lines_can_be_read(const mp_operand_t *side) {
 bool mp_matvec_is_lines(const mp_matvec_t *matvec) {
   const int64_t k = matvec->matrix->k.count;
   int64_t step = 0;
-  // What is behind a line can be read if another one, which is as long, follows it; the last ones
-  // are copied, so they should not be too long for that.
+  // The elements after a line are readable if another line of the same length follows. The last
+  // lines are copied, so lines must be short enough for that.
   return (k % LANES == 0 || (k > LANES / 2 && k <= MOST_COPIED)) &&
          matvec_lines_can_be_read(matvec->matrix) && matvec_lines_can_be_read(matvec->vector) &&
          mp_convert_is_copy(&matvec->store) && mp_axes_step(&matvec->matrix->rows, &step);
@@ -118,7 +118,7 @@ typedef struct {
   char *scratch, *out;
 } lines_t;
 
-// Copies a line to the scratch memory, with zeros behind it.
+// Copies a line to the scratch memory, followed by zeros.
 static const char *matvec_lines_copy(const lines_t *l, const char *line, int place) {
   char *to = l->scratch + place * (l->n + LANES) * l->size;
   memcpy(to, line, (size_t)(l->n * l->size));
@@ -150,7 +150,7 @@ static void matvec_lines_run_block(lines_t *l, const char *a, const char *b, int
     const int64_t row = batch == first ? begin % rows : 0;
     const int64_t count = mp_min_i64(rows, end - batch * rows) - row;
     const char *of_batch = b + b_at[batch - first];
-    // Behind the last vector there is nothing.
+    // There are no elements after the last vector.
     const bool is_copied = l->has_rest && batch == matrix->batch.count - 1;
     if (is_copied) of_batch = matvec_lines_copy(l, of_batch, 0);
     matvec_lines_run_rows(l, count, a + a_at[batch - first] + row * l->row_step, of_batch,

@@ -1,13 +1,13 @@
-// Products of lines that are contiguous and need no conversion: they are read where they are.
+// Products of lines that are contiguous and need no conversion, so they are read in place.
 #ifndef MINIPOD_SIM_KERNELS_CONTRACTION_MATVEC_LINES_H_
 #define MINIPOD_SIM_KERNELS_CONTRACTION_MATVEC_LINES_H_
 
 #include "sim/kernels/contraction/matvec.h"
 
-// Whether the product is one of such lines, and the rows of a matrix are at equal distances.
+// Whether the product is of such lines, and the rows of a matrix are at equal distances.
 bool mp_matvec_is_lines(const mp_matvec_t *matvec);
 
-// What mp_matvec_run_lines needs of scratch memory, in bytes.
+// The scratch memory that mp_matvec_run_lines needs, in bytes.
 size_t mp_matvec_lines_scratch(const mp_matvec_t *matvec);
 
 // Computes the results [begin, end) of such a product.

@@ -4,14 +4,14 @@
 #include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"
 
-// MOST_K: elements of a line. BLOCK: lines whose places are computed at once. MANY_ROWS: from so
-// many rows on, those of one matrix fill vectors.
+// MOST_K: elements of a line. BLOCK: lines whose places are computed at once. MANY_ROWS: a matrix
+// with at least so many rows fills vectors.
 enum { MOST_K = 8, BLOCK = 512, MANY_ROWS = 16 };
 
 typedef float f32_t;
 typedef double f64_t;
 
-// The product of element k, and the sum of those of two lanes.
+// The product of element k, and the sum of two lanes' products.
 #define SHORT_ONE(T, K, A, B, k) \
   const T one##k = k < K ? (T)0 + (A)[k < K ? k * a_step : 0] * (B)[k < K ? k * b_step : 0] : (T)0;
 #define SHORT_TWO(K, x, y, second) (second < K ? x + y : x)
@@ -89,7 +89,7 @@ static const packed_loop_t g_packed[2][MOST_K] = {
     {FOR_EACH_K(PACKED_ROW, f64_t)},
 };
 
-// Whether all elements are at places that 32 bits can say.
+// Whether all elements have offsets that fit into 32 bits.
 static bool matvec_short_has_small_places(const mp_operand_t *side) {
   return MP_WORK(side->batch.count, side->rows.count, side->k.count) < INT32_MAX;
 }
@@ -113,7 +113,7 @@ static void matvec_short_places(const mp_axes_t *axes, int64_t first, int64_t co
   for (int64_t i = 0; i < count; ++i) out_at[i] = (int32_t)(offsets[i] / size);
 }
 
-// Of the results [first, first + count), which belong to several matrices.
+// Where the lines of results [first, first + count) begin; these belong to several matrices.
 static void matvec_short_places_of_lines(const mp_matvec_t *matvec, int64_t first, int64_t count,
                                          int32_t *a_at, int32_t *b_at) {
   const int64_t size = (int64_t)mp_acc_size(matvec->acc), rows = matvec->matrix->rows.count;
@@ -156,7 +156,7 @@ mp_status_t mp_matvec_place_short(mp_arena_t *arena, mp_matvec_t *matvec) {
 
 // ---- running ----
 
-// Rows of matrices that have many.
+// Results of matrices with many rows.
 static void matvec_short_run_rows(const mp_matvec_t *matvec, const char *a, const char *b,
                                   int64_t begin, int64_t end, char *out) {
   const mp_operand_t *side = matvec->matrix;

@@ -6,7 +6,7 @@
 #include "sim/base/vector.h"
 #include "sim/kernels/shape.h"
 enum {
-  // What will be packed this many k later comes into the cache.
+  // Prefetches memory this many k before it is packed.
   PACK_AHEAD = 8
 };
 
@@ -216,7 +216,7 @@ static void operand_pack_by_rows(const mp_operand_t *side, const panel_t *in, ch
 }
 
 // Packs all rows of one k at a time, which is good when rows are contiguous in memory. The panels
-// lie one behind the other; the rows of the last one may be fewer than its width.
+// are stored one after the other; the last one may have fewer rows than its width.
 static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char *panels) {
   const size_t stride = (size_t)in->width * side->acc_bytes;
   const size_t panel_bytes = mp_gemm_panel_bytes(in->width, in->depth, side->acc_bytes);
@@ -255,7 +255,8 @@ static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char 
   }
 }
 
-// Packs the crossed side of complex products; the range is one of the matrix of twice the size.
+// Packs the crossed side of complex products; the range is in the real matrix, which is twice as
+// large.
 static void operand_pack_crossed(const mp_operand_t *side, const char *src,
                                  const mp_gemm_range_t *range, uint32_t width, void *panel) {
   const int64_t row = range->row, rows = range->rows, k = range->k, depth = range->depth;

@@ -37,7 +37,7 @@ typedef struct {
   // inner dimension of 2. The right side is `crossed`: the inner indices of row and k select the
   // part and the sign.
   bool crossed;
-  bool has_offset;  // of quads: 128 is added to each value, as kernels want it of the left side
+  bool has_offset;  // of quads: 128 is added to each value, as kernels require for the left side
 } mp_operand_t;
 
 // The accumulation type for sums of products of these element types.
@@ -77,7 +77,7 @@ typedef struct {
 void mp_panel_set_lanes(const mp_panel_t *panel, uint32_t lane, const void *const *lines,
                         uint32_t num_lines, int64_t count);
 
-// This many lines are written faster together than one by one.
+// Writing this many lines together is faster than one by one.
 enum { MP_PANEL_LINES = 4 };
 
 #endif  // MINIPOD_SIM_KERNELS_CONTRACTION_OPERAND_H_

@@ -8,7 +8,7 @@
 #include "sim/kernels/shape.h"
 
 enum { WORD = sizeof(uint32_t), DEPTH = WORD * MP_GEMM_BLOCK_K, DEPTH_BYTES = 2 * DEPTH };
-// What makes signed bytes unsigned ones that are 128 larger.
+// Turns signed bytes into unsigned ones that are 128 larger.
 #define OFFSET_128 UINT32_C(0x80808080)
 
 bool mp_operand_is_short(mp_dtype_t dtype) {
@@ -102,7 +102,7 @@ static void operand_words_pack_by_k(const block_t *block, const char *src, int64
     for (int64_t i = 0; i < block->parts; ++i) {
       const int64_t k = p * block->parts + i;
       const bool is_there = k < block->count;
-      // Where there is no element any more it is the one of zeros.
+      // Beyond the last element the word is filled with zeros.
       parts[i] = converted[is_there ? i : WORD];
       if (!is_there) continue;
       const char *from = src + (block->is_contiguous ? block->offsets[0] + k * block->side->element

@@ -275,8 +275,8 @@ static mp_status_t elementwise_run(const mp_kernel_t *base, const mp_kernel_call
   return NULL;
 }
 
-// Smaller arrays are made once and stay in the caches, which costs less than repeating the scalar
-// in every part of every kernel that reads them.
+// A smaller array is made once and stays in the caches. That costs less than repeating the scalar
+// in every part of every kernel that reads the array.
 enum { SCALAR_FROM_BYTES = 64 * 1024 };
 
 mp_value_t *mp_kernel_elementwise_operand(const mp_op_t *op, uint32_t operand) {

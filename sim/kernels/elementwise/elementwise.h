@@ -26,7 +26,7 @@ typedef void (*mp_ew_loop_t)(int64_t n, const void *const *in, void *out);
 
 enum { MP_EW_MAX_INPUTS = 3 };
 
-// What the upper bits of a 2- or 4-bit input become: zero, as they are stored, or copies of the
+// How to fill the upper bits of a 2- or 4-bit input: with zeros, as stored, or with copies of the
 // sign.
 typedef enum { MP_EXTEND_NONE, MP_EXTEND_SIGN } mp_extend_t;
 
@@ -44,8 +44,8 @@ typedef struct {
   bool has_params;
 } mp_ew_t;
 
-// Finds the loop for an elementwise op (MP_OP_TRAIT_ELEMENTWISE). UNIMPLEMENTED by mp_op_error when
-// there is none for its element types.
+// Finds the loop for an elementwise op (MP_OP_TRAIT_ELEMENTWISE). UNIMPLEMENTED by mp_op_error if
+// its element types have no loop.
 MP_NODISCARD mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew);
 
 // The same for "convert" between two types, and for a binary op whose operands and result have one
@@ -53,8 +53,8 @@ MP_NODISCARD mp_status_t mp_ew_bind(const mp_op_t *op, mp_ew_t *out_ew);
 bool mp_ew_bind_convert(mp_dtype_t from, mp_dtype_t to, mp_ew_t *out_ew);
 bool mp_ew_bind_binary(mp_opcode_t code, mp_dtype_t dtype, mp_ew_t *out_ew);
 
-// The op as machine code has it (sim/native), on computing types, which are wider than the stored
-// ones of narrow elements; its `code` is MP_OP_COUNT if machine code cannot have it.
+// The op for machine code (sim/native), on computing types, which are wider than the stored types
+// of narrow elements. Its `code` is MP_OP_COUNT if machine code cannot have the op.
 mp_native_op_t mp_ew_native(const mp_op_t *op);
 
 // Runs the op on `n` elements of arrays of stored elements. `out` may be the same array as an input
@@ -64,17 +64,17 @@ void mp_ew_run(const mp_ew_t *ew, int64_t n, const void *const *in, void *out);
 // The type in which arithmetic on `dtype` is done; MP_DTYPE_INVALID when there is none.
 mp_dtype_t mp_ew_computing_type(mp_dtype_t dtype);
 
-// The loop of an op some of whose operands are one element for all of the others': those whose bit
-// is set in `scalars`. Their pointers in `in` are to that element. The results have the bits of the
-// op's own loop, in the computing type. NULL when there is none.
+// The loop of an op with scalar operands: a bit in `scalars` marks an operand of one element, which
+// is combined with all elements of the others. Its pointer in `in` is to that element. The results
+// have the bits of the op's own loop, in the computing type. NULL when there is none.
 mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalars);
-// The loop of in[0] * in[1], rounded, and in[2]: their sum (`code` is ADD) or difference
-// (SUBTRACT), of which the product is the first operand if `is_first`. The elements have the
-// computing type `dtype`; `scalars` as above. NULL when there is none.
+// The loop of a product and a sum (`code` is ADD) or difference (SUBTRACT): in[0] * in[1], rounded,
+// and in[2]. The product is the first operand if `is_first`. The elements have the computing type
+// `dtype`; `scalars` as above. NULL when there is none.
 mp_ew_loop_t mp_ew_product_loop(mp_opcode_t code, mp_dtype_t dtype, bool is_first,
                                 uint32_t scalars);
-// The loop that rotates integers to the left by in[1], one element, which is less than their width:
-// what two shifts and an "or" do. NULL for other types.
+// The loop that rotates integers to the left, as two shifts and an "or" do. in[1] is one element,
+// less than their width. NULL for other types.
 mp_ew_loop_t mp_ew_rotate_loop(mp_dtype_t dtype);
 
 // ---- the loops by kind ----
@@ -92,12 +92,12 @@ mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from);
 // Comparison in a direction (MP_CMP_EQ, ...); with `total`, floating-point numbers are compared in
 // total order.
 mp_ew_loop_t mp_ew_compare_loop(uint32_t direction, bool total, mp_dtype_t dtype);
-// Maximum and minimum whose second operand, and clamp whose bounds, are one element for all.
+// Maximum and minimum with a scalar as second operand, and clamp with scalar bounds.
 mp_ew_loop_t mp_ew_bound_loop(mp_opcode_t code, mp_dtype_t dtype);
 // Selection between elements of `size` bytes. The inputs are booleans and two arrays.
 mp_ew_loop_t mp_ew_select_loop(size_t size);
 // reduce_precision on stored elements of `dtype`, which must have infinities; other types go
-// through f32. in[1] holds the exponent and fraction bits that are wanted (two int32_t).
+// through f32. in[1] has the numbers of exponent and fraction bits to keep (two int32_t).
 mp_ew_loop_t mp_ew_precision_loop(mp_dtype_t dtype);
 // The number of leading zeros in elements of 2 or 4 bits that are stored in a byte each.
 mp_ew_loop_t mp_ew_narrow_clz_loop(int bits);

@@ -1,10 +1,10 @@
 // Loops over c64 and c128. The functions of c64 are computed in double precision.
 //
-// Products are computed by the plain formula, without C's recovery of infinities. Of the two
-// products in each part one is rounded and the other one is not (x.re y.re, x.im y.re), so that
-// they have XLA's bits: of two terms that are too large, one is an infinity and the other is not.
-// Quotients and functions follow C99 annex G, but that a factor which is NaN makes a product NaN,
-// as in XLA: exp(-inf + inf i) is NaN, and not 0 times an unknown number.
+// Products are computed by the plain formula, without C's recovery of infinities. Each part has two
+// products, and only one of them is rounded (x.re y.re, x.im y.re), which gives XLA's bits: if both
+// are too large, only the rounded one becomes infinite. Quotients and functions follow C99 annex G,
+// except that a NaN factor makes a product NaN, as in XLA: exp(-inf + inf i) is NaN, not 0 times an
+// unknown number.
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -35,7 +35,7 @@ static c128_t elementwise_complex_reciprocal(c128_t x) {
   return elementwise_complex_make(1, 0) / x;
 }
 
-// What is not known has no size, also beside an infinity.
+// A number with a NaN part has no size, even if the other part is infinite.
 static double elementwise_complex_abs_of(c128_t x) {
   if (isnan(creal(x)) || isnan(cimag(x))) return NAN;
   return cabs(x);
@@ -129,7 +129,7 @@ static c128_t elementwise_complex_atan2_of(c128_t y, c128_t x) {
   return elementwise_complex_make(cimag(unit), -creal(unit));
 }
 
-// Along a line on which the tangent has no limit both parts are unknown.
+// Where the tangent has no limit along a line, both parts are NaN.
 static c128_t elementwise_complex_tan_of(c128_t x) {
   if (!isfinite(creal(x)) && cimag(x) == 0) return elementwise_complex_make(NAN, NAN);
   return ctan(x);
@@ -159,9 +159,9 @@ static c128_t elementwise_complex_min_of(c128_t x, c128_t y) {
              : y;
 }
 
-// What is too large for the parts is infinite at once, as in XLA, and not made finite or unknown by
-// what comes later. Then its direction is that of the angle rounded like XLA's, too, of which
-// nothing but the quadrant is left.
+// A size that is too large for the parts becomes infinite at once, as in XLA, and later steps make
+// it neither finite nor NaN. The angle is then rounded as in XLA, too, so that only its quadrant
+// counts.
 #define POWER(name, F, least)                                                   \
   static c128_t elementwise_complex_power_##name(c128_t x, c128_t y) {          \
     c128_t plain;                                                               \
@@ -241,8 +241,8 @@ PARTS_LOOPS(C128, double)
 MP_LOOP2(divide_C128, c128_t, c128_t, x / y)
 
 // Divides n elements, at most a block; false if one of them is not finite or divided by zero. These
-// are Smith's formulas ("Algorithm 116: Complex division"), by which C divides as well once it has
-// looked for numbers that are too large or too small for them. Of floats none is, in doubles.
+// are Smith's formulas ("Algorithm 116: Complex division"). C uses them, too, after a check for
+// numbers that are too large or too small. Floats never are, because they are divided in doubles.
 enum { DIVIDE_BLOCK = 64 };
 
 MP_VECTOR static bool elementwise_complex_divide_block(int64_t n, const float *x, const float *y,
@@ -268,7 +268,7 @@ static void divide_C64(int64_t n, const void *const *in, void *out) {
   const float *x = in[0], *y = in[1];
   for (int64_t i = 0; i < n; i += DIVIDE_BLOCK) {
     const int64_t count = n - i < DIVIDE_BLOCK ? n - i : DIVIDE_BLOCK;
-    float block[2 * DIVIDE_BLOCK];  // the result may lie where an operand is
+    float block[2 * DIVIDE_BLOCK];  // the result may be an operand's array
     if (!elementwise_complex_divide_block(count, x + 2 * i, y + 2 * i, block)) {
       const c64_t *from = (const c64_t *)in[0] + i, *by = (const c64_t *)in[1] + i;
       for (int64_t j = 0; j < count; ++j) {

@@ -30,7 +30,7 @@ _Static_assert(MP_ROWS(INTEGERS) == MP_ROWS(MP_DTYPES_SIGNED) + MP_ROWS(MP_DTYPE
   }
 INTEGERS(SATURATE)
 
-// What becomes an unsigned integer has the bits of the signed one of its size.
+// An unsigned integer has the bits of the signed one of its size.
 #define FROM_INTEGER(name, T)                  \
   MP_LOOP1(name##_to_BOOL, T, uint8_t, x != 0) \
   MP_LOOP1(name##_to_S8, T, int8_t, x)         \
@@ -42,8 +42,8 @@ INTEGERS(SATURATE)
   MP_LOOP1(name##_to_C64, T, c64_t, (float)x)  \
   MP_LOOP1(name##_to_C128, T, c128_t, (double)x)
 
-// `as` saturates, and `real` is the number itself or the real part of a complex one, which alone
-// counts, also for a boolean.
+// `as` saturates. `real` is the number itself, or the real part of a complex number; the imaginary
+// part never counts, not even for a boolean.
 #define FROM_FLOAT(name, T, as, real)                  \
   MP_LOOP1(name##_to_BOOL, T, uint8_t, (real) != 0)    \
   MP_LOOP1(name##_to_S8, T, int8_t, as##_S8(real))     \

@@ -21,7 +21,7 @@ MP_LOOP1(IS_FINITE_F64, double, uint8_t, MP_MEANING(F64, MP_REAL_IS_FINITE) != 0
   MP_LOOP1(op##_F64, double, double, mp_##function##_f64(x))
 MP_REAL_FUNCTIONS(FUNCTION_LOOPS)
 
-// The functions of the C library, and of f32 those that are computed in double precision.
+// The functions of the C library, and the f32 functions that are computed in double precision.
 // X(op, number of operands, of f32, of f64)
 #define LIBRARY_OPS(X)                         \
   X(ATAN2, 2, mp_atan2_f32(x, y), atan2(x, y)) \
@@ -37,8 +37,8 @@ MP_LOOP1(COSINE_F64, double, double, cos(x))
 MP_LOOP1(SINE_F64, double, double, sin(x))
 MP_LOOP1(TAN_F64, double, double, tan(x))
 
-// The vectorised functions are for arguments that are not too large; in a block with larger ones,
-// the elements concerned are computed by libm.
+// The vectorised functions are for arguments that are not too large; libm computes the elements
+// with larger ones.
 enum { TRIG_BLOCK = 256 };
 
 #define TRIG_LOOP(name, quick, slow)                                                        \

@@ -4,9 +4,9 @@
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 
-// x / y, rounded towards zero. Short integers are divided as floating-point numbers with so many
-// more bits that the quotient, which is at least 1 / y away from the next whole number if it is
-// none, is not rounded to one: of these divisions compilers make vector code.
+// x / y, rounded towards zero. Short integers are divided as floating-point numbers, because
+// compilers make vector code of these divisions. These have enough additional bits: a quotient that
+// is not whole is at least 1 / y away from the next whole number, so it is not rounded to one.
 // clang-format off
 #define WIDER(a) \
   _Generic((T)0, int32_t: (double)(a), uint32_t: (double)(a), int64_t: (a), uint64_t: (a), \
@@ -19,9 +19,9 @@
   ((U)(a) == 0 ? WIDTH : __builtin_clzll((unsigned long long)(U)(a)) - (64 - WIDTH))
 #include "sim/numeric/words.h"
 
-// The number of bits that are set, by adding neighbouring fields of 1, 2, 4, 8 ... bits. Loops of
-// it become vector code. (The last steps are not a product, by which compilers would recognise the
-// whole and take the processor's instruction for one number at a time.)
+// The number of bits that are set, by adding neighbouring fields of 1, 2, 4, 8 ... bits. Compilers
+// make vector code of loops of it. (The last steps are not a product: compilers would recognise the
+// pattern, and use the processor's instruction for one number at a time.)
 #define COUNT_ONES(W, bits)                                              \
   static inline W ones_##bits(W sum) {                                   \
     const W ones = (W)0x5555555555555555, pairs = (W)0x3333333333333333, \

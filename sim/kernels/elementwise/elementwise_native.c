@@ -1,4 +1,4 @@
-// Elementwise ops as machine code has them.
+// Elementwise ops for machine code.
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/shape.h"
 #include "sim/numeric/float.h"
@@ -13,8 +13,9 @@ mp_native_op_t mp_ew_native(const mp_op_t *op) {
     native.direction = mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ);
     can = mp_op_enum(op, MP_ATTR_COMPARE_TYPE, MP_CMP_NOTYPE) != MP_CMP_TOTALORDER;
   } else if (op->code == MP_OP_CONVERT) {
-    // From f64 to a narrow type, the f32 between them is rounded in a way of its own; and 2- and
-    // 4-bit integers do not hold all of what is computed.
+    // Two kinds of conversions have no machine code: f64 to a narrow type, where the intermediate
+    // f32 is rounded in a special way, and 2- and 4-bit integers, which cannot hold all computed
+    // values.
     can = (from != MP_DTYPE_F64 || !mp_float_is_narrow(to)) &&
           (!mp_dtype_is_integer(to) || mp_dtype_bits(to) >= 8 || to == MP_DTYPE_BOOL);
   }

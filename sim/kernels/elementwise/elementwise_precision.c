@@ -31,8 +31,7 @@ static inline uint64_t elementwise_precision_reduce(uint64_t bits, int fraction_
   return bits;
 }
 
-// The formats that are like IEEE's, which are those with a loop of their own: the bytes among them
-// and all wider ones.
+// Formats that are like IEEE's have loops of their own: those of one byte and all wider ones.
 #define FORMATS(X)                   \
   MP_DTYPES_BYTE_FLOATS(X##_OF_BYTE) \
   MP_DTYPES_HALF_FLOATS(X)           \

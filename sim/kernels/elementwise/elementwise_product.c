@@ -1,17 +1,17 @@
-// Loops of a product and a sum or difference with it as one: the product is rounded before it is
-// added, so that the results have the bits of two loops, but it is never stored. Polynomials
-// consist of such pairs.
+// Loops that combine a product with a sum or difference. The product is rounded before the
+// addition, so the results have the bits of two loops, but it is never stored. Polynomials consist
+// of such pairs.
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 
-// Of two NaNs the result of an op is the first, made quiet. Compilers exchange the operands of sums
-// and products, which shows where both are NaN. With vectors from memory they have no choice; with
-// a scalar that is NaN, the operand is chosen by hand.
+// If both operands are NaN, the result is the first, made quiet. Compilers exchange the operands of
+// sums and products, which would change such results. They cannot do so if both operands are
+// vectors from memory; if a scalar is NaN, the code chooses the operand explicitly.
 #define CHOSEN(T, first, second, expr) \
   ((first) != (first) ? (T)((first) + 0) : (second) != (second) ? (T)((second) + 0) : (T)(expr))
 
-// The product of x, of in[0], and y, of in[1], with z, of in[2]. S...: of this input one element is
-// read.
+// The product of x, from in[0], and y, from in[1], with z, from in[2]. S...: this input has one
+// element.
 #define PRODUCT_LOOP(name, T, SX, SY, SZ, first, op, second)                          \
   MP_VECTOR static void name##_numbers(int64_t n, const void *const *in, void *out) { \
     const T *a = in[0], *b = in[1], *c = in[2];                                       \
@@ -38,8 +38,8 @@
     }                                                                                 \
   }
 
-// By which inputs are scalars, one bit for each. A product of two scalars is one itself, and what
-// consists of scalars alone is no loop.
+// One loop for each set of scalar inputs, one bit per input. The product of two scalars would be a
+// scalar itself, and three scalars need no loop.
 #define PRODUCT_LOOPS(name, T, first, op, second)       \
   PRODUCT_LOOP(name##_0, T, 0, 0, 0, first, op, second) \
   PRODUCT_LOOP(name##_1, T, 1, 0, 0, first, op, second) \
@@ -63,7 +63,8 @@ enum { NUM_FORMS = 7 };
     [0] = name##_0, [1] = name##_1, [2] = name##_2, [4] = name##_4, [5] = name##_5, \
     [6] = name##_6,                                                                 \
   }
-// A sum whose second operand is the product has none: the operands would be exchanged.
+// There are no loops for a sum with the product as second operand, because compilers would exchange
+// the operands.
 #define TYPE_ROWS(name)                                                          \
   {                                                                              \
     {{NULL}, PRODUCT_ROW(add_left_##name)},                                      \

@@ -1,5 +1,5 @@
-// Loops of binary ops of which one operand is a scalar: the same results as with an array of copies
-// of it, without the array. in[0] and in[1] are in the op's order; the scalar's has one element.
+// Loops of binary ops with one scalar operand. The results are those of an array of copies of the
+// scalar, without the array. in[0] and in[1] are in the op's order; the scalar's has one element.
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 #include "sim/numeric/words.h"
@@ -10,8 +10,9 @@
   MP_LOOP_RIGHT(op##_##name, MP_T(name), MP_T(name), MP_MEANING(name, MP_##kind##_##op))
 #define BOTH(kind, op, name) LEFT(kind, op, name) RIGHT(kind, op, name)
 
-// Of two NaNs the result is the first, made quiet. Compilers exchange the operands of sums and
-// products, which shows where both are NaN: with a scalar that is NaN, each is chosen by hand.
+// If both operands are NaN, the result is the first, made quiet. Compilers exchange the operands of
+// sums and products, which would change such results. So if the scalar is NaN, a loop chooses the
+// operand explicitly.
 #define ORDERED(kind, op, name)                                                                   \
   LEFT(kind, op, name)                                                                            \
   MP_LOOP_RIGHT(op##_##name##_number, MP_T(name), MP_T(name), MP_MEANING(name, MP_##kind##_##op)) \
@@ -85,7 +86,7 @@ static mp_ew_loop_t elementwise_scalar_compare(const mp_op_t *op, mp_dtype_t dty
   }
 }
 
-// An array and a scalar, in[scalar], of which a third array chooses.
+// Selects between an array and a scalar, in[scalar], by a third array.
 #define SELECT_LOOP(name, T, scalar, read_x, read_y)                        \
   MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
     const uint8_t *p = in[0];                                               \
@@ -102,7 +103,7 @@ SELECT_LOOP(select_right_4, uint32_t, 2, some[i], one)
 SELECT_LOOP(select_left_8, uint64_t, 1, one, some[i])
 SELECT_LOOP(select_right_8, uint64_t, 2, some[i], one)
 
-// Selection between elements of which one (input 1 or 2) is one element for all.
+// Selection in which input 1 or 2 is a scalar.
 static mp_ew_loop_t elementwise_scalar_select_loop(size_t size, uint32_t scalar) {
   if (size == 4) return scalar == 1 ? select_left_4 : select_right_4;
   if (size == 8) return scalar == 1 ? select_left_8 : select_right_8;

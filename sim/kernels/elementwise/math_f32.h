@@ -1,6 +1,6 @@
 // Functions of f32 that compilers turn into vector code, private to sim/kernels: those of
-// sim/numeric/meaning_f32.h, and sine and cosine, for which the statements there hold, too; their
-// greatest errors are 0.99 and 0.96.
+// sim/numeric/meaning_f32.h, and sine and cosine. The statements of meaning_f32.h hold for these,
+// too; their greatest errors are 0.99 and 0.96.
 #ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_MATH_F32_H_
 #define MINIPOD_SIM_KERNELS_ELEMENTWISE_MATH_F32_H_
 

@@ -62,8 +62,8 @@ static inline double mp_expm1_f64(double x) {
   return x > 710 ? INFINITY : y;
 }
 
-// tanh(x) = n / (n + 2) with n = exp(2 |x|) - 1. What the roundings of both and of the inverse lose
-// is added to the quotient.
+// tanh(x) = n / (n + 2) with n = exp(2 |x|) - 1. The rounding errors of both and of the inverse are
+// added to the quotient.
 static inline double mp_tanh_f64(double x) {
   double a = fabs(x);
   mp_exp_f64_t e = mp_exp_reduce_f64(2 * (a > 20 ? 20 : a), 1023);

@@ -193,7 +193,7 @@ static bool region_is_constant(const mp_op_t *op) {
 static uint32_t region_last_use_of(const mp_block_t *block, const mp_value_t *value) {
   uint32_t number = 0, last = 0;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next, ++number) {
-    // What a tuple or a copy reads is read by the ops that use its result.
+    // An operand of a tuple or a copy is read by the ops that use the result.
     if (region_is_transparent(op)) continue;
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       const mp_value_t *read = mp_region_see_through(op->operands[i]);

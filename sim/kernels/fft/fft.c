@@ -20,7 +20,7 @@ typedef struct {
   int64_t n;      // the length of a line
   int64_t outer;  // the array is [outer, n, inner]: outer * inner lines
   int64_t inner;
-  int64_t half;   // the values on the complex side of a line, if the other side is real; else 0
+  int64_t half;   // the values on the complex side of a line if the other side is real; else 0
   int64_t lines;  // the most lines that are transformed together
   double scale;
   const mp_fft_plan_t *plan;  // for half the length, if half_roots is set

@@ -18,9 +18,8 @@ static void F(run_lines)(const fft_kernel_t *self, int64_t lines, const F(work_t
 
 // ---- Lines one after the other ----
 
-// The pairs of a line that are moved before those of the next line: the lines of powers of two fall
-// into the same places of the cache, where there is no room for much of each; and what is moved of
-// a line at once should be some cache lines long.
+// The number of pairs that are moved from one line before the next line's: a few cache lines. More
+// of each would not fit, because lines of powers of two fall into the same places of the cache.
 #define BLOCK 64
 
 // Moves the pairs [begin, begin + count) of the lines [l, l + TILE_LINES) of `lines`, see
@@ -91,7 +90,7 @@ MP_VECTOR static void F(store_pairs)(const R *re, const R *im, int64_t count, in
 
 // ---- Lines side by side already ----
 
-// Values [begin, begin + count) of every element of lines whose elements lie `inner` pairs apart
+// Lines have elements that are `inner` pairs apart. Values [begin, begin + count) of every element
 // become lines [first, first + count) of `lines`.
 MP_VECTOR static void F(load_columns)(const R *src, int64_t inner, int64_t n, int64_t count,
                                       int64_t lines, R *restrict re, R *restrict im) {
@@ -239,7 +238,7 @@ static inline void F(fold_value)(int64_t lines, const R *xr, const R *xi, const 
 MP_VECTOR static void F(fold)(const fft_kernel_t *self, int64_t lines, const F(work_t) * work) {
   const int64_t h = self->n / 2;
   const R *w = self->half_roots;
-  // What is real of a real line's transform has no imaginary part, whatever is stored there.
+  // The real values of a real line's transform have imaginary part 0, whatever is stored there.
   for (int64_t l = 0; l < lines; ++l) work->pairs_im[l] = work->pairs_im[h * lines + l] = 0;
   for (int64_t k = 0; k < h; ++k) {
     const R *xr = work->pairs_re + k * lines, *xi = work->pairs_im + k * lines;

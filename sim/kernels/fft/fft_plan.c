@@ -8,8 +8,8 @@
 #include "sim/kernels/loops.h"
 
 enum { MAX_FACTORS = 64, MAX_RADIX = 31 };
-// The general radix adds up that many products in a row; with more than this, floats lose more than
-// a transform of a smooth length does.
+// The general radix adds up that many products in a row. With more, floats would lose more
+// precision than in a transform of a smooth length.
 enum { MAX_FLOAT_RADIX = 13 };
 
 struct mp_fft_plan_s {
@@ -83,12 +83,12 @@ static void fft_plan_run_bluestein(const mp_fft_plan_t *plan, int64_t lines, dou
   fft_plan_multiply(plan->n, lines, plan->chirp, ar, ai, re, im);
 }
 
-// Transforms floats in doubles. Double precision costs such lengths little beside the
+// Transforms floats in doubles. For such lengths, double precision costs little compared to the
 // multiplications that they need anyway.
 static void fft_plan_run_wide(const mp_fft_plan_t *plan, int64_t lines, float *re, float *im,
                               float *scratch) {
   const int64_t count = plan->n * lines;
-  // The caller's scratch is aligned for floats; it has room for what is skipped.
+  // The caller's scratch is aligned for floats; it has room for the bytes that alignment skips.
   double *wide_re = (double *)(((uintptr_t)scratch + sizeof(double) - 1) & ~(sizeof(double) - 1));
   double *wide_im = wide_re + count, *rest = wide_im + count;
   for (int64_t i = 0; i < count; ++i) wide_re[i] = (double)re[i];

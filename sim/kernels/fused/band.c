@@ -4,10 +4,10 @@
 #include "sim/kernels/fused/tile/tile.h"
 #include "sim/kernels/shape.h"
 
-// Regions of more ops are not looked at: each of their values is searched in a list.
+// Regions with more ops are ignored, because each of their values is searched in a list.
 enum { MOST_VALUES = 128 };
 
-// What the bands need of a value.
+// How much of a value a band needs.
 typedef enum {
   BAND_UNUSED,
   BAND_PART,   // that of the band
@@ -63,7 +63,8 @@ static bool band_leads_alike(const banding_t *b, const mp_type_t *a, const mp_ty
   return true;
 }
 
-// Of an operand that is broadcast to a value of which a band is needed.
+// Notes how much is needed of an operand that is broadcast to a value, if a band of the value is
+// needed.
 static bool band_want_broadcast(banding_t *b, const mp_op_t *op) {
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
@@ -95,7 +96,7 @@ static bool band_want_reduced(banding_t *b, const mp_op_t *op) {
          band_want(b, op->operands[1], BAND_WHOLE);
 }
 
-// Of the operands of an elementwise op: bands, or a scalar for all elements.
+// Notes the needs of an elementwise op: a band of each operand, or all of a scalar.
 static bool band_want_elements(banding_t *b, const mp_op_t *op) {
   const mp_type_t *out = mp_op_result_type(op, 0);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -106,7 +107,7 @@ static bool band_want_elements(banding_t *b, const mp_op_t *op) {
   return true;
 }
 
-// Notes what the op needs of its operands so that a band of its result can be computed.
+// Notes how much of each operand the op needs to compute a band of its result.
 static bool band_want_operands(banding_t *b, const mp_op_t *op) {
   switch (op->code) {
     case MP_OP_CONSTANT:

@@ -15,8 +15,8 @@ typedef struct {
 // elements.
 enum { GRAIN = 128 * 1024, MIN_GRAIN = 4 * 1024 };
 
-// The elements of a part, which are whole units. Of the only part they are found without divisions,
-// which small kernels would notice.
+// The elements of a part, which are whole units. A single part needs no divisions, which would slow
+// down small kernels.
 static void fusion_range(const fusion_t *kernel, uint32_t part, int64_t *out_begin,
                          int64_t *out_end) {
   const int64_t unit = mp_tile_unit(&kernel->program), count = kernel->program.count;

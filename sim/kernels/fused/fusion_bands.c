@@ -1,6 +1,6 @@
-// A fused op of two batched products: its bands one after the other. For each band the kernels of
-// the first product, of the ops between, and of the last one run in turn, all parts of each, on
-// what lies in the scratch memory between them.
+// A fused op of two batched products: its bands one after the other. For each band, the kernels of
+// the first product, of the ops between, and of the last product run one after the other, with all
+// their parts. Values between them are in the scratch memory.
 #include "sim/kernels/fused/fusion_bands.h"
 
 #include "sim/kernels/shape.h"
@@ -8,7 +8,8 @@
 typedef struct {
   const mp_kernel_t *kernel;
   uint32_t num_operands;
-  // By operand: the argument of the fused op, or one of the two buffers, as numbers behind those.
+  // By operand: the number of the fused op's argument, or one of the next two numbers for the two
+  // buffers.
   const uint32_t *from;
 } stage_t;
 
@@ -19,7 +20,8 @@ typedef struct {
   const int64_t *steps;  // by argument: bytes from band to band
   int64_t result_step;
   stage_t stages[3];
-  // Where the buffers of the first two stages begin in the scratch memory, and what kernels use.
+  // Where the buffers of the first two stages and the kernels' own scratch memory begin in the
+  // scratch memory.
   size_t buffers[2], shared, inner, pointers;
 } fusion_bands_t;
 
@@ -98,7 +100,7 @@ static mp_status_t fusion_bands_find_steps(mp_arena_t *arena, const mp_op_t *op,
   return NULL;
 }
 
-// Lays out the scratch memory. The ops between the products write over what they read, if they may.
+// Lays out the scratch memory. The ops between the products overwrite their operand if they may.
 static void fusion_bands_lay_out(fusion_bands_t *self, const mp_bands_t *bands) {
   const mp_kernel_t *middle = self->stages[1].kernel;
   const bool in_place =

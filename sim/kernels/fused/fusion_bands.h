@@ -1,4 +1,4 @@
-// Fused ops that are two batched matrix products and what is between them.
+// Fused ops of two batched matmuls and the ops between them.
 #ifndef MINIPOD_SIM_KERNELS_FUSED_FUSION_BANDS_H_
 #define MINIPOD_SIM_KERNELS_FUSED_FUSION_BANDS_H_
 
@@ -8,7 +8,7 @@
 #include "sim/kernels/fused/band.h"
 #include "sim/kernels/kernel.h"
 
-// Makes the kernel of a minipod.fusion with these bands, of kernels that `make` makes.
+// Makes the kernel of a minipod.fusion with these bands; `make` makes the kernels of its ops.
 MP_NODISCARD mp_status_t mp_fusion_make_bands(mp_arena_t *arena, const mp_op_t *op,
                                               const mp_bands_t *bands, mp_kernel_maker_t make,
                                               const mp_kernel_t **out_kernel);

@@ -1,6 +1,6 @@
-// A fused op that ends in a reduction of long rows or of columns, or in a gather: the kernel of
-// that op, for which elements or index vectors are computed, some hundred at a time, when it asks
-// for them. They are never an array.
+// A fused op that ends in a reduction of long rows or of columns, or in a gather. That op's kernel
+// requests elements or index vectors, and tiles compute some hundred of them at a time. They are
+// never stored as an array.
 #include "sim/kernels/fused/fusion_end.h"
 
 #include "sim/kernels/fused/tile/tile.h"
@@ -33,7 +33,7 @@ typedef struct {
   const fusion_end_t *kernel;
   mp_tile_run_t run;
   char *window;
-  void *result;        // where element 0 would lie if the window were part of the whole array
+  void *result;        // the address of element 0 if the window were part of the whole array
   int64_t begin, end;  // what is in the window
 } fusion_source_t;
 
@@ -86,8 +86,8 @@ static mp_status_t fusion_end_finish(const mp_kernel_t *base, const mp_kernel_ca
   return kernel->end->finish(kernel->end, &end);
 }
 
-// Finds out where the operand is that is not computed: the start value of a reduction, the table of
-// a gather.
+// Finds the operand that tiles do not compute: the start value of a reduction, or the table of a
+// gather.
 static mp_status_t fusion_end_find_other(fusion_end_t *kernel, const mp_op_t *end) {
   const mp_value_t *other = end->operands[1 - kernel->computed];
   if (other->op == NULL) {

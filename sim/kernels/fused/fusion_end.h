@@ -1,4 +1,4 @@
-// Fused ops that end in an op which is no step of tiles, but asks for elements that tiles compute.
+// Fused ops that end in an op that is no step of tiles, but requests elements that tiles compute.
 #ifndef MINIPOD_SIM_KERNELS_FUSED_FUSION_END_H_
 #define MINIPOD_SIM_KERNELS_FUSED_FUSION_END_H_
 
@@ -11,9 +11,10 @@
 #include "sim/kernels/kernel.h"
 
 // Whether a minipod.fusion may end in the op; `out_operand` is the operand that its tiles compute.
-// These are reductions whose rows are too long for a tile, or which are not by rows, and read their
-// operand in runs of neighbours (mp_reduce_reads_runs); and gathers that do so with their index
-// vectors (mp_gather_reads_runs), whose table is an operand of the fused op. `op` is verified.
+// These are reductions that read their operand in runs of neighbours (mp_reduce_reads_runs), with
+// rows that are too long for a tile, or not by rows. Gathers may be the end, too, if they read
+// their index vectors in such runs (mp_gather_reads_runs) and the table is an operand of the fused
+// op. `op` is verified.
 bool mp_fusion_may_end(const mp_op_t *op, uint32_t *out_operand);
 
 // The op in which a minipod.fusion ends; NULL if tiles do all of it.

@@ -1,5 +1,5 @@
-// cholesky (StableHLO specification, "cholesky"). The triangle that is not asked for becomes zero;
-// a matrix that is not positive definite gives NaN everywhere.
+// cholesky (StableHLO specification, "cholesky"). The other triangle becomes zero; a matrix that is
+// not positive definite gives NaN everywhere.
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -93,7 +93,7 @@ mp_status_t mp_kernel_make_cholesky(mp_arena_t *arena, const mp_op_t *op,
   mp_kernel_init(&self->base, cholesky_run, op);
   self->n = type->dims[type->rank - 1];
   self->batch = self->n == 0 ? 0 : mp_dims_product(type->dims, 0, type->rank - 2);
-  if (self->batch == 0) self->n = 0;  // nothing to do: sizes that nothing bounds
+  if (self->batch == 0) self->n = 0;  // nothing to do, and sizes may be too large to count with
   self->lower = mp_op_bool(op, MP_ATTR_LOWER, true);
   self->is_complex = mp_dtype_is_complex(type->dtype);
   mp_dtype_t wide = self->is_complex ? MP_DTYPE_C128 : MP_DTYPE_F64;

@@ -5,7 +5,7 @@
 
 #include "sim/base/vector.h"
 
-// One element of each matrix. It may lie anywhere doubles may.
+// One element of each matrix, aligned like a double.
 typedef double many_t
     __attribute__((vector_size(MP_PANEL * sizeof(double)), aligned(8), may_alias));
 // Two elements of one matrix, or one of two.
@@ -53,8 +53,8 @@ static inline void cholesky_many_roots(many_t *pivots, double *ok) {
   memcpy(pivots, values, sizeof(values));
 }
 
-// Factors all matrices, of which element (i, j) is a[i * row + j * column], and of which those with
-// j <= i are used. What a pivot that is not positive leaves in its matrix is undefined.
+// Factors all matrices. Element (i, j) of each is a[i * row + j * column]; those with j <= i are
+// used. If a pivot is not positive, its matrix is undefined afterwards.
 MP_VECTOR static void cholesky_many_factor_d(int64_t n, int64_t row, int64_t column, many_t *a,
                                              double *ok) {
   for (int64_t k = 0; k < n; ++k) {
@@ -70,8 +70,8 @@ MP_VECTOR static void cholesky_many_factor_d(int64_t n, int64_t row, int64_t col
   }
 }
 
-// The same for complex numbers, the parts of an element one after the other. Of an upper triangle
-// the conjugates are factored, which changes nothing in how it is done.
+// The same for complex numbers, with the parts of an element one after the other. Of an upper
+// triangle the conjugates are factored, by the same steps.
 MP_VECTOR static void cholesky_many_factor_z(int64_t n, int64_t row, int64_t column, many_t *a,
                                              double *ok) {
   row *= 2, column *= 2;
@@ -95,11 +95,11 @@ MP_VECTOR static void cholesky_many_factor_z(int64_t n, int64_t row, int64_t col
   }
 }
 
-// What both kinds of numbers have in common; an element is of `parts` numbers.
+// Shared by real and complex matrices; an element has `parts` numbers.
 static void cholesky_many(int64_t n, int64_t count, bool upper, int parts, double *a,
                           double *panel) {
   const int64_t row = upper ? 1 : n, column = upper ? n : 1, size = n * n * parts;
-  // A place without a matrix of its own has a copy of the last one.
+  // Places without a matrix get a copy of the last one.
   for (int64_t c = count; c < MP_PANEL; ++c) {
     memcpy(a + c * size, a + (count - 1) * size, (size_t)size * sizeof(*a));
   }

@@ -17,7 +17,7 @@ enum { GRAIN = 1 << 16 };
 typedef struct {
   mp_kernel_t base;
   int64_t batch, m, n, min;
-  int64_t u_columns, v_rows;  // of svd's u and vt; 0 when they are not wanted
+  int64_t u_columns, v_rows;  // of svd's u and vt; 0 when they are not requested
   bool is_complex, upper;
   size_t size, wide;  // bytes of an element, as stored and as computed
   mp_convert_t load, store, store_real;
@@ -55,8 +55,8 @@ static void decompose_fill_nan(size_t bytes, void *out) {
   for (size_t i = 0; i < bytes / sizeof(double); ++i) ((double *)out)[i] = (double)NAN;
 }
 
-// Matrix number `batch` of an operand or a result. Nothing may be added to the address of an empty
-// one.
+// Matrix number `batch` of an operand or a result. An empty array has no matrices, so nothing may
+// be added to its address.
 static const void *decompose_operand_at(const mp_kernel_call_t *call, int64_t batch, int64_t count,
                                         size_t size) {
   const char *base = call->operands[0];
@@ -230,7 +230,7 @@ static mp_status_t decompose_make(mp_arena_t *arena, const mp_op_t *op, mp_kerne
   return NULL;
 }
 
-// Of matrices that do not exist nothing bounds the sizes, so they are not counted with.
+// An empty batch may have matrices of any size, too large to count with.
 static void decompose_do_nothing(decompose_kernel_t *self) {
   self->batch = self->m = self->n = self->min = self->u_columns = self->v_rows = 0;
 }
@@ -246,7 +246,7 @@ mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op, const mp_kerne
                        "custom_call LuDecomposition gives [..., m, n], pivots [..., min(m, n)] and "
                        "a permutation [..., m]");
   }
-  if (self->m > INT32_MAX) {  // rows that have no elements are numbered all the same
+  if (self->m > INT32_MAX) {  // rows without elements are numbered, too
     return mp_op_error(op, MP_UNIMPLEMENTED,
                        "custom_call LuDecomposition of %" PRId64
                        " rows: their 32-bit permutation can number %" PRId32,

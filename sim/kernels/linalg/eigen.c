@@ -6,8 +6,8 @@
 #include "sim/kernels/linalg/linalg_loops.h"
 
 enum {
-  // Matrices are scaled so that the largest element is about 2^480. Squares do not overflow there,
-  // and squares of numbers that matter beside the largest one do not vanish.
+  // Matrices are scaled so that the largest element is about 2^480. There, squares do not overflow,
+  // and squares of numbers that matter relative to the largest one do not vanish.
   MP_CENTER_EXPONENT = 480,
 };
 
@@ -86,8 +86,8 @@ static void eigen_ql_step(int64_t n, int64_t first, int64_t last, double *d, dou
   e[last] = 0;
 }
 
-// The last row of the part of the matrix that begins with row `first` and in which no element of
-// the subdiagonal is negligible.
+// The last row of the part that begins with row `first`: up to it, no element of the subdiagonal is
+// negligible.
 static int64_t eigen_ql_part_end(int64_t n, int64_t first, const double *d, const double *e,
                                  double smallest) {
   int64_t last = first;
@@ -133,8 +133,8 @@ static void eigen_ql_sort(int64_t n, double *d, double *y) {
 // tridiagonal matrix with diagonal d and subdiagonal e (n elements, of which the last is not used).
 //
 // QL steps find the eigenvalues at the upper end first and work best when those are the small ones,
-// so a part that is larger there is reversed. An element of the subdiagonal that is still there
-// after half of the steps that are allowed only has to become negligible beside the whole matrix.
+// so a part that is larger there is reversed. After half of the allowed steps, an element of the
+// subdiagonal only has to become negligible relative to the whole matrix.
 static bool eigen_ql(int64_t n, double *d, double *e, double *y) {
   enum { STEPS = 60 };
   for (int64_t i = 0; i < n * n; ++i) y[i] = i % (n + 1) == 0 ? 1 : 0;

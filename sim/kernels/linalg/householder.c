@@ -88,7 +88,7 @@ static mp_status_t householder_make(mp_arena_t *arena, const mp_op_t *op, const 
   MP_RETURN_IF_NULL(self);
   mp_kernel_init(&self->base, run, op);
   self->batch = m == 0 || n == 0 ? 0 : mp_dims_product(matrix->dims, 0, matrix->rank - 2);
-  if (self->batch == 0) m = n = k = 0;  // nothing to do: sizes that nothing bounds
+  if (self->batch == 0) m = n = k = 0;  // nothing to do, and sizes may be too large to count with
   self->m = m;
   self->n = n;
   self->k = k;

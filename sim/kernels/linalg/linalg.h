@@ -59,7 +59,7 @@ bool mp_eigh_z(int64_t n, mp_complex_t *a, double *w, mp_complex_t *v, mp_comple
 // the rows of `a`, which is overwritten. The first n rows of `left` (num_left x m, n <= num_left <=
 // m) become the left singular vectors, and its other rows complete them to an orthonormal basis;
 // the rows of `right` (n x n) become the right singular vectors. Both are NULL when no vectors are
-// wanted. `scratch` has mp_svd_scratch bytes. False when an element is not finite.
+// requested. `scratch` has mp_svd_scratch bytes. False when an element is not finite.
 bool mp_svd_d(int64_t m, int64_t n, double *a, double *s, int64_t num_left, double *left,
               double *right, void *scratch);
 bool mp_svd_z(int64_t m, int64_t n, mp_complex_t *a, double *s, int64_t num_left,

@@ -27,7 +27,7 @@ MP_VECTOR static double dot_d(int64_t n, const double *a, const double *b) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// A product. Complex ones are written out, because C's own take much time for infinities.
+// A product. Complex products are written out, because C's operator spends much time on infinities.
 static inline mp_complex_t mul_z(mp_complex_t a, mp_complex_t b) {
   double ar = creal(a), ai = cimag(a), br = creal(b), bi = cimag(b);
   return __builtin_complex(ar * br - ai * bi, ar * bi + ai * br);

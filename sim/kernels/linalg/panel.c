@@ -13,11 +13,11 @@
 
 enum { ROWS = 4 };
 
-// A row of a panel. It may lie anywhere doubles may.
+// A row of a panel, aligned like a double.
 typedef double panel_row_t
     __attribute__((vector_size(MP_PANEL * sizeof(double)), aligned(8), may_alias));
 
-// `number` of the rows from `first` on; those that the matrix does not have are the last one.
+// Row `first` + `number` of the matrix, or the last row if the matrix has no such row.
 static inline int64_t panel_row(int64_t n, int64_t first, int64_t number) {
   return first + number < n ? first + number : n - 1;
 }
@@ -66,8 +66,8 @@ MP_VECTOR static void panel_products_d(int64_t n, const double *x, panel_row_t *
   memcpy(products, sums, sizeof(sums));
 }
 
-// Factors the block of `count` rows whose first has number `first`, where `products` is what the
-// columns before it contribute.
+// Factors the block of `count` rows from `first` on; `products` is the contribution of the columns
+// before it.
 static bool panel_factor_block_d(int64_t n, int64_t first, int64_t count,
                                  const panel_row_t *products, double *a) {
   for (int64_t i = 0; i < count; ++i) {
@@ -123,7 +123,7 @@ static inline void panel_add_z(panel_row_z_t *sum, mp_complex_t a, const panel_r
 
 // Divides by a number whose larger part is finite and not zero, after Smith ("Algorithm 116:
 // Complex division"): numbers are scaled by the quotient of the parts, so that no square can
-// overflow. Of all other numbers C's own division knows what is infinite; it takes much longer.
+// overflow. All other numbers take C's own division, which handles infinities and is much slower.
 static inline void panel_divide_z(panel_row_z_t *row, mp_complex_t by) {
   const double re = creal(by), im = cimag(by);
   const bool is_wide = fabs(re) >= fabs(im);
@@ -241,7 +241,8 @@ bool mp_cholesky_z(int64_t n, mp_complex_t *a, double *panel) {
     }
     panel_row_z_t products[MP_PANEL];
     panel_products_z(i, rows, products);
-    // Of rows r and c it is the conjugate of L's that was summed: (r, c) is what L contributes.
+    // The sum for rows r and c is over conjugates of L's rows, so element (r, c) of `products` is
+    // L's contribution.
     if (!panel_factor_block_z(n, i, count, products, a)) return false;
   }
   return true;

@@ -10,9 +10,9 @@
 
 enum { MP_PANEL = 8 };
 
-// Solves L x = b for the vectors of panels of n rows, one after the other, where `x` holds b before
-// and x afterwards, for a lower triangular `l` (n x n) whose rows begin `step` elements after each
-// other and of which the upper triangle is not read. With `unit` its diagonal is taken as 1.
+// Solves L x = b for the vectors of panels of n rows, one panel after the other; `x` holds b before
+// and x afterwards. `l` (n x n) is lower triangular, with rows `step` elements apart; the upper
+// triangle is not read. With `unit` its diagonal is taken as 1.
 void mp_panel_solve_d(int64_t n, int64_t step, const double *l, bool unit, int64_t panels,
                       double *x);
 void mp_panel_solve_z(int64_t n, int64_t step, const mp_complex_t *l, bool unit, int64_t panels,

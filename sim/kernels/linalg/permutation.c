@@ -1,4 +1,4 @@
-// The custom call that makes a permutation of the exchanges of an LU factorization.
+// The custom call that converts the exchanges of an LU factorization to a permutation.
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@ typedef struct {
   int64_t batch, exchanges, rows;
 } permutation_kernel_t;
 
-// Row i is exchanged with row pivots[i]. A row from the end has a negative number; one that does
-// not exist is read as the nearest that does and not written, as indexing in JAX has it.
+// Row i is exchanged with row pivots[i]. Negative numbers count from the end. A row that does not
+// exist is read as the nearest one and not written, as in JAX's indexing.
 static void permutation_fill(const permutation_kernel_t *self, const int32_t *pivots,
                              int32_t *out) {
   const int64_t rows = self->rows;

@@ -5,8 +5,8 @@
 
 enum {
   WIDTH = MP_SOLVE_WIDTH,
-  // Rows that are solved for after what all rows before them contribute. Micro-kernels of every
-  // machine fit in, so that it is the same on all.
+  // Rows that are solved for together, after the contribution of all rows before them. The number
+  // suits the micro-kernels of every machine, so it is the same on all.
   ROWS = 12,
 };
 
@@ -35,8 +35,7 @@ static void solve_blocks_products(const mp_micro_t *micro, int64_t count, int64_
   }
 }
 
-// Solves for `rows` rows of x, of which `sums` is to be taken off first; `l` is their part of the
-// diagonal.
+// Subtracts `sums` from `rows` rows of x and solves for them; `l` is their part of the diagonal.
 MP_VECTOR static void solve_blocks_triangle(int64_t rows, int64_t step, const double *l, bool unit,
                                             const double *sums, double *x) {
   vector_t rest[ROWS][VECTORS];

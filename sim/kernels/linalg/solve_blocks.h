@@ -8,8 +8,8 @@
 // The vectors of a panel, and from how many unknowns on this is faster than mp_panel_solve_d.
 enum { MP_SOLVE_WIDTH = 16, MP_SOLVE_LEAST = 48 };
 
-// Does what mp_panel_solve_d (panel.h) does, for panels of MP_SOLVE_WIDTH vectors. How an element
-// is computed depends on its row alone.
+// Does what mp_panel_solve_d (panel.h) does, for panels of MP_SOLVE_WIDTH vectors. The steps that
+// compute an element depend on its row alone.
 void mp_solve_blocks_d(int64_t n, int64_t step, const double *l, bool unit, int64_t panels,
                        double *x);
 

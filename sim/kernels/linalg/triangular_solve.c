@@ -48,9 +48,9 @@ static void triangular_solve_reverse(const solve_kernel_t *self, int64_t count, 
   }
 }
 
-// Loads the lower triangle of L from `a`, with rows and columns numbered backwards when only that
-// makes it lower triangular. Then the numbers of L are those of the matrix from the last to the
-// first; reading memory backwards would be slow.
+// Loads the lower triangle of L from `a`. Rows and columns are numbered backwards if only that
+// makes it lower triangular. L then has the matrix's numbers in reverse order; memory is read
+// forwards, because reading backwards would be slow.
 static void triangular_solve_load_matrix(const solve_kernel_t *self, const char *a, bool backwards,
                                          void *raw, char *l) {
   const int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from);
@@ -63,8 +63,8 @@ static void triangular_solve_load_matrix(const solve_kernel_t *self, const char 
     mp_strided_run(&copy, raw, a);
     a = raw;
   }
-  // A row at a time is much for short rows: these are converted together with the unused
-  // elements between them.
+  // Converting row by row would be slow for short rows, so these are converted together with the
+  // unused elements between them.
   if (n <= SHORT_ROW) {
     mp_convert_run(&self->load, n * n, a, l);
     if (backwards) triangular_solve_reverse(self, n * n, l);
@@ -191,7 +191,7 @@ static void triangular_solve_panels(const solve_kernel_t *self, const solve_memo
 static void triangular_solve_vector(const solve_kernel_t *self, const solve_memory_t *memory,
                                     bool backwards, char *b, char *out) {
   const int64_t n = self->n;
-  // It lies in the scratch memory as the first one of a panel, with nothing between its elements.
+  // It is in the scratch memory as the first vector of a panel, with contiguous elements.
   int64_t size = (int64_t)mp_dtype_size(self->load.from), step = 0, unused = 0;
   triangular_solve_vector_steps(self, &step, &unused);
   if (backwards) {
@@ -274,7 +274,9 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
   self->n = a->dims[a->rank - 1];
   self->vectors = b->dims[b->rank - (self->left ? 1 : 2)];
   self->batch = mp_shape_count(b) == 0 ? 0 : mp_dims_product(a->dims, 0, a->rank - 2);
-  if (self->batch == 0) self->n = self->vectors = 0;  // nothing to do: sizes that nothing bounds
+  if (self->batch == 0)
+    self->n = self->vectors = 0;  // nothing to do, and sizes may be too large
+                                  // to count with
   mp_dtype_t wide = self->is_complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
   if (!mp_convert_bind(a->dtype, wide, &self->load) ||
       !mp_convert_bind(wide, a->dtype, &self->store)) {
@@ -284,7 +286,8 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
   const bool in_blocks = !self->is_complex && self->n >= MP_SOLVE_LEAST && self->vectors > MP_PANEL;
   self->width = in_blocks ? MP_SOLVE_WIDTH : MP_PANEL;
   self->groups = (self->vectors + GROUP * self->width - 1) / (GROUP * self->width);
-  // L, the panels, the numbers of one of them, and what is raw of the larger of it and L.
+  // L, the panels, the numbers of one panel, and the stored elements of a panel or of L, whichever
+  // is larger.
   const int64_t n = self->n, raw = mp_max_i64(n, self->width);
   self->base.scratch_bytes = (size_t)((n + (GROUP + 1) * self->width + raw) * n) * self->wide_bytes;
   int64_t parts = mp_part_count(MP_WORK(self->batch * self->vectors, n, n), GRAIN);

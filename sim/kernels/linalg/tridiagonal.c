@@ -48,7 +48,7 @@ static void tridiagonal_exchange_rows(const system_t *s, int64_t i) {
   }
 }
 
-// Eliminates below[i + 1] by row i, after exchanging the two rows if asked.
+// Eliminates below[i + 1] by row i, after exchanging the two rows if requested.
 static void tridiagonal_eliminate(const system_t *s, int64_t i, bool exchange) {
   mp_complex_t *below = s->below, *diagonal = s->diagonal, *above = s->above, factor = 0;
   if (exchange) {
@@ -177,7 +177,9 @@ static mp_status_t tridiagonal_make(mp_arena_t *arena, const mp_op_t *op, bool p
   self->n = b->dims[b->rank - 2];
   self->vectors = b->dims[b->rank - 1];
   self->batch = mp_shape_count(b) == 0 ? 0 : mp_dims_product(b->dims, 0, b->rank - 2);
-  if (self->batch == 0) self->n = self->vectors = 0;  // nothing to do: sizes that nothing bounds
+  if (self->batch == 0)
+    self->n = self->vectors = 0;  // nothing to do, and sizes may be too large
+                                  // to count with
   self->perturb = perturb;
   bool wide = mp_dtype_real_part(b->dtype) == MP_DTYPE_F64;
   self->epsilon = wide ? DBL_EPSILON : FLT_EPSILON;

@@ -225,8 +225,8 @@ mp_status_t mp_kernel_make_dynamic_update_slice(mp_arena_t *arena, const mp_op_t
   MP_RETURN_IF_ERROR(boxes_box_new(arena, op, boxes_dynamic_update_slice_run, 2, &self));
   self->box = mp_op_operand_type(op, 1);
   self->slabs = boxes_slabs_of(self->big);
-  // In place, as in loops, only the update is work, so its size decides on the parts. A large array
-  // that is not updated in place is copied before.
+  // In place, as in loops, only the update takes time, so its size decides the number of parts. A
+  // large array that is not updated in place is copied beforehand.
   uint32_t parts = mp_part_count(mp_shape_bytes(self->box), GRAIN_BYTES);
   self->base.num_parts = (uint32_t)mp_min_i64(parts, boxes_slabs_num_parts(&self->slabs));
   self->base.in_place = 1;

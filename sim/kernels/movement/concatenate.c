@@ -63,7 +63,7 @@ static bool concatenate_has_columns(const concatenate_kernel_t *self) {
   return true;
 }
 
-// Copies the `bytes` bytes of rows that lie `to_step` and `from_step` bytes apart.
+// Copies the `bytes` bytes of rows that are `to_step` and `from_step` bytes apart.
 static void concatenate_copy(int64_t rows, int64_t bytes, char *to, int64_t to_step,
                              const char *from, int64_t from_step) {
   enum { FEW_ROWS = 32 };

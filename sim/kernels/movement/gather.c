@@ -20,7 +20,7 @@ typedef struct {
 
 typedef struct {
   int64_t stride;  // in the operand, in bytes
-  int64_t limit;   // the largest start with which the slice lies inside
+  int64_t limit;   // the largest start of a slice inside of the operand
 } start_dim_t;
 
 typedef struct {
@@ -38,7 +38,7 @@ typedef struct {
   mp_strided_t slice;
 } gather_kernel_t;
 
-// Where slice number `number` comes from and goes to, and where its index vector is.
+// The source and the destination of slice number `number`, and the place of its index vector.
 typedef struct {
   int64_t position[MP_MAX_RANK];
   int64_t dst, index, operand;
@@ -64,7 +64,7 @@ static inline int64_t gather_load_start(const gather_kernel_t *self, const char 
   return mp_load_index(self->index_dtype, indices + i * self->index_bytes);
 }
 
-// The byte offset in the operand that the index vector at element `index` asks for, clamped.
+// The byte offset in the operand to which the index vector at element `index` points, clamped.
 static inline int64_t gather_slice_start(const gather_kernel_t *self, const char *indices,
                                          int64_t index) {
   int64_t offset = 0;
@@ -86,7 +86,7 @@ typedef struct {
 // Slices of one element are gathered so many at a time: first all places, then all elements.
 enum { BLOCK = 256 };
 
-// Adds what one component of the index vectors says about the places of `n` elements.
+// Adds the offsets from one component of the index vectors to the places of `n` elements.
 #define ADD_COMPONENT(I)                                                                 \
   MP_VECTOR static void gather_add_##I(int64_t n, const void *indices, int64_t step,     \
                                        int64_t limit, int64_t stride, int64_t *places) { \
@@ -99,7 +99,7 @@ enum { BLOCK = 256 };
 ADD_COMPONENT(int32_t)
 ADD_COMPONENT(int64_t)
 
-// Where elements [begin, begin + n) of the run lie, in bytes behind run->src.
+// The places of elements [begin, begin + n) of the run, in bytes from run->src on.
 static void gather_find_places(const gather_kernel_t *self, const run_t *run, int64_t begin,
                                int64_t n, int64_t *places) {
   const bool is_s32 = self->index_dtype == MP_DTYPE_S32;
@@ -117,8 +117,8 @@ static void gather_find_places(const gather_kernel_t *self, const run_t *run, in
   }
 }
 
-// Takes n elements of type T, several before any is put down: a load would wait for the store
-// before it, which might have written what it reads.
+// Gathers n elements of type T. Loads several before it stores any: a load would wait for the store
+// before it, which might have written the same memory.
 enum { TOGETHER = 8 };
 #define GATHER_TAKE(name, T, place_t)                                                         \
   static void name(int64_t n, const char *src, const place_t *places, int64_t unit, T *dst) { \
@@ -155,8 +155,8 @@ enum { TOGETHER = 8 };
   }
 EACH_SIZE(GATHER_ELEMENTS)
 
-// The same along one dimension of the operand, which is what `table[index]` is, for indices and
-// results that lie one after the other: places are numbers of elements, of 32 bits.
+// The same along one dimension of the operand, as in `table[index]`, for contiguous indices and
+// results. Places are 32-bit numbers of elements.
 #define CLAMP_TABLE(I)                                                                             \
   MP_VECTOR static void gather_clamp_##I(int64_t n, const void *indices, int64_t limit,            \
                                          uint32_t stride, uint32_t *places) {                      \
@@ -186,7 +186,7 @@ CLAMP_TABLE(int64_t)
   }
 EACH_SIZE(GATHER_TABLE)
 
-// Whether the run is such a table's.
+// Whether the run reads such a table.
 static bool gather_is_table(const gather_kernel_t *self, const run_t *run) {
   const bool is_near =
       run->step.index == 1 && run->step.operand == 0 && run->step.dst == (int64_t)self->element;
@@ -319,7 +319,8 @@ static mp_status_t gather_zeros(const mp_kernel_t *kernel, const mp_kernel_call_
   return NULL;
 }
 
-// Lists the dimensions of the result that number the slices, with their dimension of start_indices.
+// Lists the dimensions of the result that number the slices, each with its dimension of
+// start_indices.
 static void gather_batch_dims(gather_kernel_t *self, const mp_op_t *op, const int64_t *dst,
                               const int64_t *src) {
   const mp_type_t *indices = mp_op_operand_type(op, 1), *out = mp_op_result_type(op, 0);

@@ -9,10 +9,10 @@
 #include "sim/kernels/source.h"
 
 // Whether the op is a gather whose kernel reads its index vectors one after the other, each in one
-// piece, so that they can be computed when they are asked for. `op` is verified.
+// piece, so that they can be computed on request. `op` is verified.
 bool mp_gather_reads_runs(const mp_op_t *op);
 
-// Makes the kernel for any indices; mp_kernel_make_gather has a quicker one for some constants.
+// Makes the kernel for any indices; mp_kernel_make_gather makes a faster one for some constants.
 MP_KERNEL_MAKER(mp_gather_make);
 
 // Runs a part of the kernel of such an op with index vectors that come from `source` and not from

@@ -1,5 +1,5 @@
-// Gathers by indices that are constants, of few elements: the place of each of them is known when
-// the kernel is made. Programs that simulate bodies consist of such gathers, of some rows each.
+// Gathers of few elements by constant indices: the place of each element is known when the kernel
+// is made. Programs that simulate rigid bodies consist of such gathers, of some rows each.
 #include <string.h>
 
 #include "sim/base/vector.h"
@@ -70,7 +70,7 @@ static mp_status_t gather_known_run(const mp_kernel_t *kernel, const mp_kernel_c
 
 // ---- making ----
 
-// The constant that the value is, maybe in another shape; NULL if it is none.
+// The value's constant, possibly in another shape; NULL if the value is not constant.
 static const mp_op_t *gather_known_constant(const mp_value_t *value) {
   const mp_op_t *op = value->op;
   while (op != NULL && op->code == MP_OP_RESHAPE) op = op->operands[0]->op;
@@ -82,7 +82,7 @@ static bool gather_known_can_be(const mp_kernel_t *kernel, const mp_op_t *op) {
   const size_t size = mp_dtype_size(op->operands[0]->type->dtype);
   const int64_t in = mp_shape_count(op->operands[0]->type);
   const int64_t out = mp_shape_count(op->results[0].type);
-  // What ends a fused op takes its indices from tiles.
+  // A gather that ends a fused op takes its indices from tiles.
   return gather_known_constant(op->operands[1]) != NULL && kernel->num_parts == 1 &&
          (outer == NULL || outer->code != MP_OP_FUSION) && (size == 4 || size == 8) && in > 0 &&
          in <= MOST_NUMBERED && out > 0 && out <= MOST_ELEMENTS;
@@ -95,7 +95,7 @@ static const void *gather_known_indices(mp_arena_t *scratch, const mp_op_t *op) 
   return indices != NULL && mp_copy_constant(op, indices) ? indices : NULL;
 }
 
-// Runs the kernel on an operand whose elements are their own numbers: the result is the places.
+// Runs the kernel on an operand that numbers its elements, so the result is the places.
 static int32_t *gather_known_find_places(mp_arena_t *scratch, const mp_kernel_t *kernel,
                                          const mp_op_t *op, const void *indices) {
   const size_t size = mp_dtype_size(op->operands[0]->type->dtype);
@@ -117,7 +117,7 @@ static int32_t *gather_known_find_places(mp_arena_t *scratch, const mp_kernel_t 
   return is_ok ? places : NULL;
 }
 
-// The largest number of neighbours of which all pieces of the result can consist.
+// The largest piece size, in neighbours, into which all of the result divides.
 static int64_t gather_known_width(const int32_t *places, int64_t count) {
   int64_t width = count;
   for (int64_t i = 1, begin = 0; i <= count; ++i) {

@@ -1,4 +1,4 @@
-// "minipod.check_index": an index of a user's kernel, which has to be within bounds.
+// "minipod.check_index": checks that an index of a user's kernel is within bounds.
 //
 // backend_config is "<count>;<text>". The operands are `count` triples (index, least, greatest) and
 // then numbers that the text shows, too; all are integers of rank 0. "{7}" in the text stands for
@@ -19,7 +19,8 @@ static int64_t index_check_load(const mp_kernel_t *kernel, const mp_kernel_call_
   return mp_load_index(mp_op_operand_type(kernel->op, operand)->dtype, call->operands[operand]);
 }
 
-// The operand that "{7}" at the beginning of `text` stands for; false if nothing does.
+// The number of the operand for "{7}" at the beginning of `text`; false if `text` does not begin
+// like that.
 static bool index_check_find_operand(const mp_op_t *op, mp_str_t text, uint32_t *out_operand,
                                      size_t *out_size) {
   const char *end = text.size == 0 ? NULL : memchr(text.data, '}', text.size);

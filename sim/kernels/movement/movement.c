@@ -132,7 +132,7 @@ static mp_status_t movement_bitcast_bits_run(const mp_kernel_t *kernel,
   for (int64_t w = 0; w < self->wide_count; ++w) {
     if (self->widens) memset(dst + w * self->wide_bytes, 0, self->wide_bytes);
     for (int64_t i = 0; i < self->ratio; ++i) {
-      // Widths below a byte divide it, so that no element lies in two bytes.
+      // Widths below a byte divide it, so no element crosses a byte.
       int64_t bit = i * bits, byte = w * self->wide_bytes + bit / 8;
       if (self->widens) {
         dst[byte] |= (uint8_t)((src[w * self->ratio + i] & mask) << (bit % 8));

@@ -1,8 +1,8 @@
 // stablehlo.scatter: windows of the updates are combined into the operands at given positions, one
 // position after the other in the order of the indices, so that the result is the same every time.
 //
-// A window that does not lie completely in the operand is skipped as a whole. This is what XLA does
-// and what JAX's rules of differentiation expect.
+// A window that is not completely inside of the operand is skipped as a whole, as XLA does and
+// JAX's rules of differentiation expect.
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -135,7 +135,7 @@ static bool scatter_find_start(const mp_scatter_t *kernel, const char *indices,
   return true;
 }
 
-enum { AHEAD = 8 };  // positions for which memory is asked before they are done
+enum { AHEAD = 8 };  // positions that are prefetched ahead
 
 // Prefetches the memory of the first operand where a window begins: positions are scattered, so
 // each access would wait for memory.
@@ -194,7 +194,7 @@ static void scatter_do_positions(const mp_scatter_part_t *part) {
   }
 }
 
-// Copies this part of the operands to the results, which begin with these values.
+// Copies this part of the operands to the results, which begin as copies of these.
 static void scatter_copy_operands(const mp_scatter_part_t *part) {
   const mp_scatter_t *kernel = part->kernel;
   for (uint32_t k = 0; k < kernel->num_operands; ++k) {
@@ -361,15 +361,16 @@ static mp_status_t scatter_set_region(mp_scatter_t *kernel, mp_arena_t *arena, c
 
 enum {
   GRAIN = 64 * 1024,
-  // Each range looks at all positions, which is not much beside windows of so many elements.
+  // Each range checks all positions, which takes little time compared to windows of so many
+  // elements.
   FEW_RANGES = 4,
   MANY_RANGES = 8,
   LARGE_WINDOW = 32,
 };
 
 // The number of ranges of the operands' first dimension that are worth a part. No window may lie in
-// two of them. Only the updates count: an operand that is not updated in place and large is copied
-// by a command of its own if there is one part (begins_as), and loops run kernels of one part only.
+// two of them. Only the updates count. If there is one part, a separate command copies a large
+// operand that is not updated in place (begins_as); and loops only run kernels of one part.
 static uint32_t scatter_num_ranges(mp_scatter_t *kernel, const mp_type_t *operand,
                                    const int64_t *extents) {
   uint32_t d = 0;

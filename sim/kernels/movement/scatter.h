@@ -54,8 +54,8 @@ typedef struct {
   // The indices and, `update_step` elements apart, the updates are in the order of the positions.
   bool is_list;
   int64_t update_step;
-  // And there is one operand, windows are lines, and the step is 1. Then one element of the window
-  // after the other is done, each for all positions.
+  // And there is one operand, windows are lines, and the step is 1. Then elements of the window are
+  // processed one after the other, each for all positions.
   bool is_elements;
   mp_dtype_t adds;  // there is one operand, and it is added as this type; INVALID: all others
   bool adds_rows;   // and windows are rows of neighbours, at equal distances
@@ -96,9 +96,9 @@ static inline void mp_scatter_copy_element(size_t size, char *to, const char *fr
   }
 }
 
-// Finds the elements of the operand to which positions [first, first + n) point, at most
-// MP_REGION_MAX_LANES (part->offsets), and which of these the part takes, in their order
-// (part->chosen). Returns the number of these.
+// Finds the elements of the operand to which positions [first, first + n) point (part->offsets; n
+// is at most MP_REGION_MAX_LANES), and lists those that the part takes, in their order
+// (part->chosen). Returns the number of listed elements.
 int64_t mp_scatter_choose(const mp_scatter_part_t *part, int64_t first, int64_t n);
 // Sets `is_list` and `is_elements` of a kernel that is set up otherwise.
 void mp_scatter_recognize_elements(mp_scatter_t *kernel);

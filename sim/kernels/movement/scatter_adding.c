@@ -1,5 +1,5 @@
-// scatter: windows that are added, of short contiguous rows. What runs the op on a row would take
-// longer to begin than to run.
+// scatter: adds windows of short contiguous rows. A call of the op's loop per row would take longer
+// than the additions.
 #include "sim/base/vector.h"
 #include "sim/kernels/movement/scatter.h"
 #include "sim/kernels/shape.h"

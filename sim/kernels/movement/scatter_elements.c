@@ -1,5 +1,5 @@
-// scatter: which of the positions a part takes; and single elements, or lines of them: one element
-// of the window after the other, each for all positions.
+// scatter: chooses the positions of a part; and scatters single elements, or lines of them, one
+// element of the window after the other, each for all positions.
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif

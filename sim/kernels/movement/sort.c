@@ -44,8 +44,8 @@ static void sort_copy_slices(const sort_t *kernel, uint32_t k, int64_t begin, in
   }
 }
 
-// Row numbers of a group as numbers within their slice. The bytes of an integer are enough for all
-// of them, or the numbers are what remains of them.
+// Row numbers of a group as numbers within their slice. If the integer type is too narrow for the
+// numbers, their low bytes remain.
 static void sort_write_counts(int64_t first, const uint32_t *rows, int64_t count, size_t size,
                               char *to, int64_t step) {
   for (int64_t i = 0; i < count; ++i) {
@@ -88,7 +88,7 @@ static void sort_write_sorted(const sort_t *kernel, uint32_t k, int64_t begin, i
   }
 }
 
-// Keeps the first rows of each slice of a whole order.
+// Keeps only the first rows of each slice in an order of all rows.
 static void sort_keep_first(const sort_t *kernel, int64_t count, uint32_t *order) {
   for (int64_t s = 1; s < count && kernel->kept < kernel->length; ++s) {
     memmove(order + s * kernel->kept, order + s * kernel->length,

@@ -1,6 +1,6 @@
 // The two methods of stablehlo.sort; private to sim/kernels. Both sort the row numbers of a group
-// of slices and are stable; the kernel (sort.c) then moves the operands' elements. Where only the
-// first rows of each slice are wanted (sim/passes/sort_first.c), keys do not sort the others.
+// of slices and are stable; the kernel (sort.c) then moves the operands' elements. If the program
+// only uses the first rows of each slice (sim/passes/sort_first.c), keys do not sort the others.
 //
 //   keys: for a comparator "f(left) < f(right)" (or >) with the same f on both sides. f is
 //     computed once for every element and turned into an unsigned number with the same order; these
@@ -15,12 +15,12 @@
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
 
-// The slices that are sorted: `num_slices` of `length` rows each, one behind the other. Rows are
+// The slices that are sorted: `num_slices` of `length` rows each, one after the other. Rows are
 // numbered through all of them.
 typedef struct {
   int64_t num_slices;
   int64_t length;
-  int64_t kept;  // how many rows of each sorted slice are wanted, the first ones; >= 1
+  int64_t kept;  // how many rows of each sorted slice to keep, the first ones; >= 1
   uint32_t num_operands;
   // [num_operands] [num_slices * length] elements; NULL where the comparator reads none.
   const void *const *data;
@@ -41,8 +41,7 @@ MP_NODISCARD mp_status_t mp_sort_key_create(mp_arena_t *arena, const mp_block_t 
                                             mp_sort_key_t *out_key, bool *out_found);
 // Whether keys give all data an order, so that mp_sort_by_key never fails.
 bool mp_sort_key_is_total(const mp_sort_key_t *key);
-// The bytes of scratch that mp_sort_by_key needs for slices of `length` rows of which `kept` are
-// wanted.
+// The bytes of scratch that mp_sort_by_key needs to keep `kept` rows of slices of `length` rows.
 size_t mp_sort_key_scratch(const mp_sort_key_t *key, uint32_t num_operands, int64_t length,
                            int64_t kept);
 // Sets order[s * kept + i] to the number of the row that belongs at place i of slice s. False when
@@ -54,7 +53,7 @@ bool mp_sort_by_key(const mp_sort_key_t *key, const mp_sort_rows_t *rows, uint32
 // The bytes of scratch that mp_sort_by_merging needs for `rows` rows in all.
 size_t mp_sort_merge_scratch(const mp_region_fn_t *comparator, uint32_t num_operands, int64_t rows);
 // Sets order[s * length + i] to the number of the row that belongs at place i of slice s, for all
-// rows, however many are wanted.
+// rows, however many are kept.
 void mp_sort_by_merging(const mp_region_fn_t *comparator, const mp_sort_rows_t *rows,
                         uint32_t *order, void *scratch);
 

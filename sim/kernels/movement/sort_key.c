@@ -71,8 +71,8 @@ typedef struct {
   uint64_t row;
 } item_t;
 
-// Elements as numbers that are in the same order as unsigned numbers; with `flip`, which is 0 or
-// all ones, in the opposite order. Returns whether there is no NaN.
+// Converts elements to unsigned numbers in the same order, or in the opposite order if `flip` is
+// all ones and not 0. Returns whether there is no NaN.
 #define INTEGER(name, T, sign)                                                                 \
   MP_VECTOR static bool sort_key_of_##name(const void *values, int64_t n, bool total,          \
                                            uint64_t flip, uint64_t *keys) {                    \
@@ -268,8 +268,8 @@ static item_t *sort_key_sort_items(work_t *work, int64_t n) {
   return sort_key_digit_sort(work->items, work->other, n);
 }
 
-// Sorts one slice. Once there are enough candidates, only keys below that of the last row that is
-// wanted so far are candidates; of equal keys the first ones stay.
+// Sorts one slice. Once there are enough candidates, a key must be below that of the last row that
+// is kept so far; of equal keys the first ones stay.
 static bool sort_key_sort_slice(const mp_sort_key_t *key, const mp_sort_rows_t *rows, work_t *work,
                                 int64_t base, uint32_t *order) {
   const int64_t room = sort_key_room(rows->length, rows->kept);

@@ -13,7 +13,7 @@ typedef struct norm_kernel_s norm_kernel_t;
 
 struct norm_kernel_s {
   mp_kernel_t base;
-  int64_t outer, features, inner;  // the sizes before, of and behind the feature dimension
+  int64_t outer, features, inner;  // the sizes before, of and after the feature dimension
   double epsilon;
   mp_dtype_t dtype;
   size_t size;

@@ -72,17 +72,17 @@ _Static_assert(MP_ROWS(TYPES) == 1 + MP_ROWS(MP_DTYPES_SIGNED) + MP_ROWS(MP_DTYP
                                      MP_ROWS(MP_DTYPES_FLOATS),
                "loops for booleans and all real numbers");
 
-// BLOCK: the elements that are compared before their place is looked for. WIDE: the bytes of the
-// accumulators of a block, several registers, so that their steps overlap.
+// BLOCK: the elements that are compared before the place of the best is searched. WIDE: the bytes
+// of the accumulators of a block, several registers, so that their steps overlap.
 enum { BLOCK = 1024, WIDE = 256, CHUNK = 64 };
 
-// What a block brings: the best so far is better than its elements, equals one, or is one of them.
+// The outcome of a block: the best so far is better than its elements, equals one, or is a new one
+// of them.
 typedef enum { WORSE, SAME, BETTER, NOT_A_NUMBER } outcome_t;
 
-// block_...: folds `n` elements into *best, which is nothing yet if `is_first`.
-// find_...: the first place, or the last one, of a number or of any NaN, which is there.
-// step_...: folds row number `r` into `n` lanes: the best elements, and the rows where the fold has
-// its values and its positions from.
+// block_...: folds `n` elements into *best, which is not set yet if `is_first`. find_...: the first
+// or last place of a number, or of any NaN; one must exist. step_...: folds row number `r` into `n`
+// lanes: the best elements, and the rows of the values and positions.
 #define LOOPS(name, T, way, IS_BETTER)                                                         \
   MP_VECTOR static outcome_t block_##way##_##name(const void *row, int64_t n, bool is_first,   \
                                                   void *best) {                                \
@@ -173,8 +173,8 @@ static const void *best_load(const mp_best_t *best, const void *array, int64_t b
   return scratch;
 }
 
-// The places in a row of `length` >= 1 neighbours of the value and of the position that a fold ends
-// with. The scratch has room for a block.
+// Finds, in a row of `length` >= 1 neighbours, the places of the value and of the position with
+// which a fold ends. The scratch has room for a block.
 static void best_row(const mp_best_t *best, const void *row, int64_t length, void *scratch,
                      int64_t *out_value, int64_t *out_position) {
   const loops_t *loops = &g_loops[best->type];
@@ -193,7 +193,7 @@ static void best_row(const mp_best_t *best, const void *row, int64_t length, voi
   int64_t n = mp_min_i64(length - first, BLOCK);
   *out_position = first + loops->find(best_load(best, row, first, n, scratch), n, false, &most);
   *out_value = *out_position;
-  // Equal numbers are the same, but for zeros. A NaN in the last block is the end.
+  // Equal numbers have the same bits, except zeros. A NaN ends the search, in the last block.
   const uint64_t sign = UINT64_C(1) << (8 * loops->size - 1);
   if (!mp_dtype_is_float(best->type) || (most & ~sign) != 0) return;
   n = mp_min_i64(length - last, BLOCK);

@@ -1,10 +1,10 @@
-// The best element of each row and its number: reductions of values and their positions whose
-// region chooses as argmax and argmin do. Of equal values the lower position counts, and a NaN is
-// better than all numbers; of several NaNs the first one counts.
+// The best element of each row and its number: reductions of values and positions that choose like
+// argmax and argmin. Of equal values the lower position counts. A NaN is better than all numbers;
+// of several NaNs the first one counts.
 //
-// Which value and which position a fold in any order of neighbours ends with depends on the
-// elements alone: the last one of those that equal the best (0 equals -0), and the first position
-// of them; or the first NaN and its position.
+// A fold in any order of neighbours ends with the same value and position: the value of the last
+// element that equals the best (0 equals -0), and the position of the first such element; or the
+// first NaN and its position.
 #ifndef MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_
 #define MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_
 
@@ -28,8 +28,8 @@ bool mp_best_find(const mp_op_t *op, mp_best_t *out_best);
 // Positions are integers.
 bool mp_best_is_choice(const mp_block_t *region, bool is_min);
 
-// Whether results are found by comparing alone: the reduced dimension is one of neighbours, or
-// enough results are neighbours.
+// Whether comparisons alone find the results: reduced elements are neighbours, or enough results
+// are.
 bool mp_best_has_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced);
 
 // Results [begin, end) of a reduction, over the reduced positions [first, last).
@@ -37,9 +37,9 @@ typedef struct {
   int64_t begin, end, first, last;
 } mp_best_box_t;
 
-// Finds the values, and their positions, with which the first results of a box end, without start
-// values, and returns how many these are, at most MP_BEST_LANES. `array` is operand 0 of the
-// reduction; `scratch` has MP_BEST_SCRATCH bytes.
+// Finds the values and positions of the first results of a box, without start values, and returns
+// how many it found, at most MP_BEST_LANES. `array` is operand 0 of the reduction; `scratch` has
+// MP_BEST_SCRATCH bytes.
 enum { MP_BEST_LANES = 512, MP_BEST_SCRATCH = 3 * MP_BEST_LANES * 8 };
 int64_t mp_best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
                         const mp_fold_axes_t *reduced, const void *array, const mp_best_box_t *box,

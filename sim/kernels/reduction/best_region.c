@@ -1,6 +1,6 @@
-// A region that chooses is recognised by what it does, not by how it is written: its results depend
-// only on how the two values and the two positions compare, so it is evaluated once for each of the
-// ways in which they can.
+// Recognises a region that chooses by its results, not by its ops. The results depend only on how
+// the two values and the two positions compare, so the region is evaluated once for each possible
+// outcome of these comparisons.
 #include "sim/kernels/reduction/best.h"
 
 // How the accumulator's value (position) compares with the element's. Positions are never NaN.
@@ -12,7 +12,7 @@ typedef struct {
   int visits;
 } world_t;
 
-// What a value of the region is: a truth value, or one of its arguments.
+// A value of the region: a truth value, or one of the region's arguments.
 typedef enum { UNKNOWN, NO, YES, VALUE_A, POSITION_A, VALUE_B, POSITION_B } what_t;
 
 enum { MAX_VISITS = 256 };

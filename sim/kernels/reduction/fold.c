@@ -251,7 +251,7 @@ static void fold_row_step(const mp_fold_t *fold, const mp_fold_work_t *work, con
   const mp_fold_operand_t *operand = &fold->operands[0];
   const bool is_block = count == MP_FOLD_LANES && fold->blocks.step != NULL;
   const int64_t bytes = count * (int64_t)operand->in_size;
-  // Where blocks are read from the array itself, their loop asks for the next one.
+  // If blocks are read from the array itself, their loop prefetches the next one.
   const bool is_read = is_block && work->source == NULL && !operand->converts;
   if (!is_read && work->source == NULL) {
     mp_prefetch(src, first * (int64_t)operand->in_size + 2 * bytes, bytes);

@@ -88,21 +88,21 @@ const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint
 // MP_FOLD_RUN_LANES lanes.
 enum { MP_FOLD_RUN_LANES = 128 };
 int64_t mp_fold_run_length(const mp_fold_t *fold);
-// Loads `count` neighbours of each lane at once, for lanes that are far apart and whose neighbours
-// are to be folded one after the other. Element t of lane i goes to x[k][t * lanes + i], in the
+// Loads `count` neighbours of each lane at once, for lanes that are far apart and fold their
+// neighbours one after the other. Element t of lane i goes to x[k][t * lanes + i], in the
 // accumulators' type.
 void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
                        int64_t count, const void *src, const int64_t *offsets, int64_t shift);
 
-// Folds `length` >= 1 elements of `src`, from number `first` on, that lie one after the other into
-// one, `out`, of the accumulator's type, without a start value. For folds of one operand and a
-// known kind; the order is a tree whose form depends on the length only.
+// Folds `length` >= 1 contiguous elements of `src`, from number `first` on, into one, `out`, of the
+// accumulator's type, without a start value. For folds of one operand and a known kind; the order
+// is a tree whose form depends on the length only.
 void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src, int64_t first,
                  int64_t length, char *out);
 
-// Folds `rows` runs of `length` elements, at most MP_FOLD_ROW_MAX, that follow each other at `x`,
-// each behind the start value: out[i] = f(start, mp_fold_row(run i)). `row` folds one of them; it
-// is the fold's own loop or one of elements of another type, which have `in_size` bytes.
+// Folds `rows` runs, one after the other at `x`, of `length` elements each, at most
+// MP_FOLD_ROW_MAX: out[i] = f(start, mp_fold_row(run i)). `row` folds one run; it is the fold's own
+// loop, or a loop for elements of another type, of `in_size` bytes.
 void mp_fold_rows(const mp_fold_t *fold, mp_fold_row_loop_t row, size_t in_size, const void *x,
                   int64_t length, int64_t rows, const void *start, void *out);
 
@@ -110,8 +110,9 @@ void mp_fold_rows(const mp_fold_t *fold, mp_fold_row_loop_t row, size_t in_size,
 // that the rounding errors of long sums stay small.
 enum { MP_FOLD_ROW_MAX = 32 * MP_FOLD_LANES };
 // The elements [first, last) of one of `num_pieces` pieces, a power of two, of a run that
-// mp_fold_row would fold: the halves, or their halves, and so on. Folding each, and then neighbours
-// again and again, gives the same. The pieces have more than MP_FOLD_ROW_MAX elements.
+// mp_fold_row would fold: the halves, or their halves, and so on. Folding each piece, and then
+// neighbouring results until one is left, gives the same. The pieces have more than MP_FOLD_ROW_MAX
+// elements.
 void mp_fold_row_piece(int64_t length, uint32_t num_pieces, uint32_t piece, int64_t *out_first,
                        int64_t *out_last);
 

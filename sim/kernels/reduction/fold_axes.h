@@ -28,7 +28,7 @@ typedef struct {
 // Begins at position number `position` of the outer `rank` axes.
 void mp_fold_walk_begin(const mp_fold_axes_t *axes, uint32_t rank, int64_t position,
                         mp_fold_walk_t *out_walk);
-// Moves to the next position; behind the last one comes the first.
+// Moves to the next position; after the last one comes the first.
 void mp_fold_walk_next(mp_fold_walk_t *walk);
 
 // Divides the dimensions of a reduction's operands into those that are kept and those that are

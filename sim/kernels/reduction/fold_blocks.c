@@ -8,7 +8,7 @@
 #include "sim/numeric/words.h"
 
 // CHUNK: the elements that are prefetched at once; blocks of lanes are so short that each would
-// wait for memory. GROUP: of rows, the lanes that go through all blocks together.
+// wait for memory. GROUP: the lanes of a row that are folded together through all blocks.
 enum { CHUNK = 64, GROUP = 128 };
 
 #define HALVE(T, expr, half)                            \
@@ -17,14 +17,14 @@ enum { CHUNK = 64, GROUP = 128 };
     acc[k] = (T)(expr);                                 \
   }
 
-// The halves of a block down to 64 elements at once, so that none of them is kept in between. `F`
-// is a function of two elements.
+// Halves a block down to 64 elements at once, without storing the halves in between. `F` is a
+// function of two elements.
 #define HALVE_BLOCK(F)                                                          \
   MP_INDEPENDENT for (int64_t k = 0; k < 64; ++k) {                             \
     acc[k] = F(F(F(acc[k], acc[k + 256]), F(acc[k + 128], acc[k + 384])),       \
                F(F(acc[k + 64], acc[k + 320]), F(acc[k + 192], acc[k + 448]))); \
   }
-// The same of 64 elements, down to 16.
+// The same from 64 elements down to 16.
 #define HALVE_CHUNK(F)                                               \
   MP_INDEPENDENT for (int64_t k = 0; k < 16; ++k) {                  \
     acc[k] = F(F(acc[k], acc[k + 32]), F(acc[k + 16], acc[k + 48])); \
@@ -94,7 +94,7 @@ mp_fold_blocks_t mp_fold_blocks(mp_reduce_kind_t kind, mp_dtype_t dtype) {
 
 // ---- Rows ----
 
-// How many bytes behind what is read memory is asked for.
+// The distance of prefetches from the current read, in bytes.
 enum { AHEAD = 8192 };
 
 #define AS_IT_IS(x) (x)
@@ -110,9 +110,8 @@ static inline float fold_blocks_widen(uint16_t bf16) {
   return fold_blocks_of_bits((uint32_t)bf16 << 16);
 }
 
-// row_...: LOAD makes an accumulator of an element, END a result of an accumulator. Compilers keep
-// `some` in registers. Where the number of lanes has become a power of two, halves are whole
-// vectors.
+// row_...: LOAD converts an element to an accumulator, END an accumulator to a result. Compilers
+// keep `some` in registers. Once the number of lanes is a power of two, halves are whole vectors.
 #define ROWS(name, IN, T, LOAD, expr, END)                                          \
   FUNCTION(of_row_##name, T, expr)                                                  \
   MP_VECTOR static void row_##name(const void *row, int64_t count, void *out) {     \
@@ -165,7 +164,7 @@ static inline float fold_blocks_widen(uint16_t bf16) {
     memcpy(out, &end, sizeof(T));                                                   \
   }
 
-// The upper half of the lanes of extreme_... meets the lower one.
+// Folds the upper half of the lanes of extreme_... into the lower one.
 #define MEET(IS_BEYOND, half)                                       \
   MP_INDEPENDENT for (int64_t k = 0; k < (half); ++k) {             \
     const int64_t m = k + (half);                                   \
@@ -261,9 +260,9 @@ void mp_fold_settle_nan(mp_reduce_kind_t kind, mp_dtype_t dtype, void *acc) {
 
 typedef uint32_t __attribute__((may_alias, aligned(2))) pair_of_bf16_t;
 
-// The sum of a row of bf16 as row_ADD_BF16 makes it, two neighbours at a time, which need not be
-// moved apart to become two floats. There are `count` pairs, a multiple of CHUNK and all lanes at
-// least.
+// The sum of a row of bf16, with the bits of row_ADD_BF16. It takes two neighbours at a time,
+// because a pair becomes two floats without moving elements. `count` pairs are a multiple of CHUNK,
+// and at least all lanes.
 MP_VECTOR static void fold_blocks_sum_pairs(const pair_of_bf16_t *in, int64_t count, float *out) {
   enum { PAIRS = MP_FOLD_LANES / 2 };
   _Alignas(64) float even[PAIRS], odd[PAIRS];

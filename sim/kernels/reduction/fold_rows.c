@@ -1,5 +1,5 @@
-// Many rows at a time. Short ones lie side by side while they are folded, so that a step of all of
-// them is one loop; of long ones each has loops of its own.
+// Folds many rows at a time. Short rows are interleaved, so that one loop does a step of all of
+// them. Each long row has its own loops.
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -8,8 +8,8 @@
 #include "sim/kernels/strided.h"
 #include "sim/kernels/transpose.h"
 
-// LANES: rows side by side. SHORT: the bytes of rows up to which that pays, also where the halves
-// of a row alone would be whole vectors: TINY. MOST: rows between which nothing is kept.
+// LANES: rows that are interleaved. SHORT: the bytes of a row up to which that pays; TINY: the same
+// for rows with halves that are whole vectors. MOST: the most rows per call.
 enum { LANES = 16, SHORT = 1024, TINY = 128, MOST = 64, MAX_ACC = 16 };
 
 static bool fold_rows_are_side_by_side(size_t in_size, size_t acc_size, int64_t length) {
@@ -18,7 +18,7 @@ static bool fold_rows_are_side_by_side(size_t in_size, size_t acc_size, int64_t 
   return bytes <= TINY || (bytes < SHORT && (length & (length - 1)) != 0);
 }
 
-// The order is that of mp_fold_row: the upper half of the lanes into the lower one, of all rows.
+// The order is that of mp_fold_row: the upper half of the lanes into the lower one, for all rows.
 static void fold_rows_short(const mp_fold_t *fold, const char *x, int64_t length, int64_t rows,
                             char *out) {
   _Alignas(64) char lanes[LANES * SHORT];

@@ -2,11 +2,11 @@
 //   lanes: many results at once, one reduced position after the other (for any region, in order);
 //   rows: one result, a contiguous run of the input at a time, folded in halves (for known kinds:
 //     the order of a sum is a tree whose form depends on the length only);
-//   groups: few columns, whose rows lie one after the other: as many rows at a time as there are
-//     lanes for, which are folded in halves at the end (for known kinds);
-//   segments: few results; the reduced positions are cut into as many segments as there are lanes,
-//     whose results are then combined in order, neighbours first (for any associative region).
-// Two more are for a value and its position, as in argmax (best.h): rows and lanes again.
+//   groups: few columns with contiguous rows: as many rows at a time as there are lanes for, folded
+//     in halves at the end (for known kinds);
+//   segments: few results; each lane folds a segment of the reduced positions, and the segments'
+//     results are then combined in order, neighbours first (for any associative region).
+// Two more methods are for a value and its position, as in argmax (best.h): rows and lanes again.
 // The start value takes part once, as the first.
 #include "sim/kernels/reduction/reduce.h"
 

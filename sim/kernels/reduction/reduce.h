@@ -10,13 +10,13 @@
 #include "sim/kernels/reduction/fold.h"
 #include "sim/kernels/source.h"
 
-// Whether the op is a reduction of one operand and a known kind whose kernel makes each result of
-// `out_length` elements that lie one after the other: f(start, mp_fold_row(them)). `op` is verified
-// and its operand has elements.
+// Whether the op is a reduction of one operand and a known kind whose kernel computes each result
+// from `out_length` contiguous elements: f(start, mp_fold_row(them)). `op` is verified and its
+// operand has elements.
 bool mp_reduce_is_by_rows(const mp_op_t *op, int64_t *out_length);
 
 // Whether the op is a reduction of one operand and a known kind whose kernel reads the operand in
-// runs of neighbours, so that they can be computed when they are asked for. `op` is verified.
+// runs of neighbours, so that they can be computed on request. `op` is verified.
 bool mp_reduce_reads_runs(const mp_op_t *op);
 
 // Runs a part of the kernel of such an op with elements that come from `source` and not from

@@ -71,8 +71,8 @@ mp_reduce_share_t mp_reduce_share(const mp_reduce_t *kernel, uint32_t part) {
 
 // ---- Where they are ----
 
-// Of operand k, the piece `piece` of result number `result`. The results of a piece lie one after
-// the other, in the accumulators' type.
+// The place of operand k's piece `piece` of result number `result`. The results of a piece are
+// stored one after the other, in the accumulators' type.
 static char *reduce_pieces_at(const mp_reduce_t *kernel, void *shared, uint32_t k, uint32_t piece,
                               int64_t result) {
   MP_ASSERT(k < kernel->fold.num_operands && piece < kernel->num_pieces);

@@ -72,7 +72,7 @@ static int64_t reduce_ways_begin_block(const mp_reduce_t *kernel, const mp_kerne
   return first + 1;
 }
 
-// Asks for `lanes` neighbours of each operand, from number `first` on.
+// Prefetches `lanes` neighbours of each operand, from number `first` on.
 static void reduce_ways_prefetch(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                                  int64_t lanes, int64_t first) {
   for (uint32_t k = 0; k < kernel->fold.num_operands; ++k) {
@@ -99,9 +99,9 @@ static void reduce_ways_fold_block(const mp_reduce_t *kernel, const mp_kernel_ca
     return;
   }
   const bool by_blocks = contiguous && lanes == MP_FOLD_LANES && fold->blocks.step != NULL;
-  // Where blocks are read from the array itself, their loop asks for those to come.
+  // If blocks are read from the array itself, their loop prefetches the next ones.
   const bool is_read = by_blocks && work->source == NULL && !fold->operands[0].converts;
-  // Of lanes that are neighbours the ones of the next positions are neighbours as well.
+  // If lanes are neighbours, they are neighbours at the next positions, too.
   const int64_t ahead = reduced->rank == 0 ? 0 : 2 * reduced->strides[reduced->rank - 1];
   mp_fold_walk_begin(reduced, reduced->rank, first, &walk);
   for (int64_t r = first; r < last; ++r, mp_fold_walk_next(&walk)) {
@@ -178,7 +178,7 @@ void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp
 // ---- Rows (one operand, recognised kinds) ----
 
 // Folds rows [first, last) of the result at `offset`, of `length` elements each, into the
-// accumulator: behind the start value that is there, or, if `is_piece`, alone.
+// accumulator: after its start value, or, if `is_piece`, without one.
 static void reduce_ways_fold_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                                   const mp_fold_work_t *work, int64_t offset, int64_t length,
                                   const mp_reduce_share_t *share, bool is_piece) {
@@ -199,7 +199,7 @@ static void reduce_ways_fold_rows(const mp_reduce_t *kernel, const mp_kernel_cal
   }
 }
 
-// Whether the runs of neighbouring results are neighbours, which loops can fold.
+// Whether the runs of neighbouring results are neighbours, so that loops can fold several.
 static bool reduce_ways_has_neighbours(const mp_reduce_t *kernel) {
   const mp_fold_axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
   return kernel->num_pieces <= 1 && kernel->fold.row != NULL && reduced->rank == 1 &&
@@ -265,8 +265,8 @@ static void reduce_ways_fold_lanes(const mp_fold_t *fold, char *to, const char *
 }
 
 // Folds the rows [first, last) at `base`, of `columns` elements each, into the accumulators of the
-// columns, without a start value. A lane has every n-th row; then the lower half of the rows in the
-// lanes takes in the upper one until one is left.
+// columns, without a start value. A lane has every n-th row; then the upper half of the rows in the
+// lanes is folded into the lower one until one is left.
 static void reduce_ways_fold_group(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                                    const mp_fold_work_t *work, int64_t base, int64_t first,
                                    int64_t last) {
@@ -327,7 +327,7 @@ static void reduce_ways_combine_neighbours(const mp_fold_t *fold, const mp_fold_
       }
       work->loaded[k] = second;
     }
-    // The odd one is behind the pairs and stays there until these are done.
+    // The odd one is after the pairs and stays there until they are done.
     mp_fold_step(fold, work, pairs, work->acc, work->loaded, captures);
     for (uint32_t k = 0; k < fold->num_operands && lanes % 2 != 0; ++k) {
       size_t size = fold->operands[k].acc_size;
@@ -353,7 +353,7 @@ static void reduce_ways_fold_segments(const mp_reduce_t *kernel, const mp_kernel
   MP_ASSERT(lanes > 0 && lanes <= most);
   for (int64_t i = 0; i < lanes; ++i)
     work->offsets[i] = mp_fold_axes_offset(reduced, first + i * length);
-  // Runs are loaded as long as the last segment, which may be shorter, takes part; the others go
+  // Runs are loaded while the last segment, which may be shorter, has elements; the rest goes
   // element by element.
   int64_t last = total - (lanes - 1) * length, in_runs = kernel->in_runs ? last : 1;
   for (int64_t step = 0; step < length; ++step) {

@@ -27,15 +27,15 @@ typedef struct {
   mp_fold_t fold;
   mp_fold_axes_t kept, reduced;
   mp_reduce_way_t way;
-  mp_best_t best;  // of the ways that it has
+  mp_best_t best;  // for the ways BEST_...
   bool in_runs;    // lanes and segments: neighbours are reduced, and several are loaded at once
   int64_t unit;    // parts have whole units of so many results: 1, or the columns of groups
   uint32_t num_pieces;  // of each result, a power of two; 1: results are written at once
 } mp_reduce_t;
 
-// What a part does: it folds the reduced positions [first, last) of the results [begin, end). Of
-// rows there are two kinds: if a result has only one, [first, last) is a range of its elements,
-// otherwise of its rows.
+// What a part does: it folds the reduced positions [first, last) of the results [begin, end). For
+// rows: if a result has only one row, [first, last) is a range of its elements; otherwise of its
+// rows.
 typedef struct {
   int64_t begin, end;
   int64_t first, last;
@@ -44,17 +44,17 @@ typedef struct {
 
 // ---- reduce_pieces.c ----
 
-// Decides how many pieces there are, of a kernel whose results are cut into `num_blocks` ranges,
-// and with that how many parts and how much shared memory it has.
+// Decides the number of pieces of a kernel with results in `num_blocks` ranges. Sets its number of
+// parts and its shared memory.
 void mp_reduce_cut(mp_reduce_t *kernel, uint32_t num_blocks);
 // What a part does.
 mp_reduce_share_t mp_reduce_share(const mp_reduce_t *kernel, uint32_t part);
 
-// Keeps what is in the accumulators of `work` as a piece of results [begin, begin + lanes).
+// Stores the accumulators of `work` as a piece of results [begin, begin + lanes).
 void mp_reduce_keep(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                     const mp_fold_work_t *work, uint32_t piece, int64_t begin, int64_t lanes);
-// Does the same if there are pieces; otherwise folds the start values before what is in the
-// accumulators, and writes the results.
+// Does the same if there are pieces; otherwise folds the start values before the accumulators, and
+// writes the results.
 void mp_reduce_end(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                    const mp_fold_work_t *work, const mp_reduce_share_t *share, int64_t begin,
                    int64_t lanes);

@@ -10,7 +10,7 @@
 
 // Whether minipod has a kernel for custom_calls of this target.
 bool mp_call_has_kernel(mp_str_t target);
-// For tests: target number `index` of those, from 0 on; NULL behind the last one.
+// For tests: target number `index` of those, from 0 on; NULL after the last one.
 const char *mp_call_target(size_t index);
 
 // Makes the kernel of any of them (mp_kernel_maker_t).

@@ -1,4 +1,4 @@
-// Which op has which kernel maker: one row for every op of the list. If an op has no row, this file
+// The kernel maker of each op: one row for every op of the list. If an op has no row, this file
 // does not compile. NONE marks ops without a kernel, whose role in the op list is not KERNEL.
 #include "sim/kernels/table/kernel_table.h"
 
@@ -218,7 +218,7 @@ static const char *kernel_table_reason(mp_opcode_t code) {
 mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   mp_kernel_maker_t make = g_makers[op->code];
   if (make == NULL) return mp_op_error(op, MP_UNIMPLEMENTED, "%s", kernel_table_reason(op->code));
-  // The kernel is made in any case, so that what a maker refuses does not depend on sizes.
+  // The kernel is made in any case, so that a maker's refusal does not depend on sizes.
   MP_RETURN_IF_ERROR(make(arena, op, out_kernel));
   MP_ASSERT((*out_kernel)->run != NULL && (*out_kernel)->num_parts >= 1);
   MP_ASSERT((*out_kernel)->op == op);

@@ -33,7 +33,7 @@ static void reduce_window_fold_element(const reduce_window_t *kernel, const mp_k
     work->loaded[k] = mp_fold_load(fold, work, k, inside, call->operands[k], lanes->offsets, 0,
                                    false, work->x[k]);
   }
-  // Accumulators of the lanes that take part move together, into `spare`, for the step.
+  // For the step, the accumulators of the participating lanes are packed into `spare`.
   char *const *acc = all ? work->acc : work->spare;
   for (uint32_t k = 0; k < n && !all; ++k) {
     mp_lanes_gather(fold->operands[k].acc_size, inside, work->acc[k], lanes->where, work->spare[k]);

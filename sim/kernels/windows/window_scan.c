@@ -33,7 +33,7 @@ bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
   }
   if (scan.length == 0) return false;
   scan.by_lines = fold->kind != MP_REDUCE_CUSTOM && scan.inner == 1;
-  // XLA folds longer windows number by number, and so do the ways below.
+  // XLA folds longer windows number by number; minipod does the same without a tree.
   scan.by_tree = is_exact && mp_window_tree_create(fold, scan.outer, scan.length, scan.inner,
                                                    scan.from_end, &scan.tree);
   scan.scratch_bytes = scan.by_tree ? scan.tree.scratch_bytes : fold->scratch_bytes;

@@ -3,8 +3,8 @@
 // quadratic number of steps.
 //
 // Prefixes are folded in order. Suffixes are folded from their end, with the start value last,
-// which gives the same for an associative region with its neutral element as start value. Sums and
-// products that are rounded go another way (window_tree.h).
+// which gives the same for an associative region with its neutral element as start value. Rounded
+// sums and products use window_tree.h.
 #ifndef MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_SCAN_H_
 #define MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_SCAN_H_
 

@@ -27,9 +27,8 @@ bool mp_window_tree_create(const mp_fold_t *fold, int64_t outer, int64_t length,
     tree.lengths[tree.num_levels++] = n;
     if (n <= BLOCK) break;
   }
-  // Per level: a block, the sum in it and the sum before it. Besides: the start value, a row each
-  // for what is rounded, for results and for totals, and by lines the blocks and their elements in
-  // order.
+  // Per level: a block, the sum in it and the sum before it. Also the start value, a row each for
+  // rounded values, results and totals, and, by lines, the blocks and their elements in order.
   const size_t rows = tree.num_levels * (BLOCK + 2) + 4 + (tree.by_lines ? 2 * BLOCK : 0);
   tree.scratch_bytes = mp_round_up_64(fold->scratch_bytes) + rows * LANES * operand->acc_size;
   *out_tree = tree;
@@ -42,7 +41,7 @@ typedef struct {
   char *block;  // [BLOCK] rows, for sums from the end
   char *sum;    // of the current block so far
   char *carry;  // of all blocks before the current one
-  int64_t at;   // the number whose turn it is
+  int64_t at;   // the current number
   int64_t last;
 } level_t;
 
@@ -90,7 +89,7 @@ static void window_tree_reset(state_t *state) {
 
 // ---- one level ----
 
-// Rounds floats to bf16 where they are. The conversions give the same, but go through memory.
+// Rounds floats to bf16 in place. Conversions would give the same, but go through memory.
 MP_VECTOR static void window_tree_round_bf16(int64_t n, uint32_t *x) {
   MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {
     const uint32_t bits = x[i], half = UINT32_C(0x7fff) + (bits >> 16 & 1);
@@ -123,7 +122,7 @@ static void window_tree_take(const state_t *state, level_t *level, int64_t lanes
     window_tree_fold(state, lanes, place == 0 ? state->start : level->sum, x, level->sum);
     return;
   }
-  // A sum to the end of the block begins with its first number, so that each is a sum of its own.
+  // Each sum to the end of the block begins with its own first number, so no sum reuses another.
   if (place == BLOCK - 1) level->last = level->at;
   const size_t bytes = (size_t)lanes * state->tree->fold->operands[0].acc_size;
   memcpy(level->block + (size_t)place * state->row, x, bytes);
@@ -185,8 +184,8 @@ static void window_tree_run_lanes(state_t *state, const mp_kernel_call_t *call, 
 
 // ---- many blocks of one line together ----
 
-// Loads numbers [begin, begin + count) of a line in the accumulators' type, and start values behind
-// them; then row k has number k of each block.
+// Loads numbers [begin, begin + count) of a line in the accumulators' type, followed by start
+// values; then row k has number k of each block.
 static void window_tree_load_blocks(state_t *state, const char *line, int64_t begin, int64_t count,
                                     int64_t blocks) {
   const mp_fold_operand_t *operand = &state->tree->fold->operands[0];
@@ -241,8 +240,8 @@ static const char *window_tree_sum_blocks(state_t *state, int64_t blocks) {
   return state->blocks;
 }
 
-// From the totals of these blocks: the sums of all blocks before each (state->results), block after
-// block; `carry` is that before the first, and becomes that behind the last.
+// Computes from the totals of these blocks, one after the other, the sum of all blocks before each
+// (state->results). `carry` is the sum before the first block, and becomes the sum after the last.
 static void window_tree_carry(state_t *state, int64_t blocks, const char *totals, char *carry) {
   const size_t size = state->tree->fold->operands[0].acc_size;
   for (int64_t i = 0; i < blocks; ++i) {
@@ -252,12 +251,13 @@ static void window_tree_carry(state_t *state, int64_t blocks, const char *totals
   }
 }
 
-// The same from the start, for blocks of blocks together: the first of these begins one.
+// The same for sums from the start, by blocks of blocks together; the first block begins a block of
+// blocks.
 static void window_tree_carry_together(state_t *state, int64_t blocks, char *totals, char *carry) {
   const size_t size = state->tree->fold->operands[0].acc_size;
   const int64_t groups = (blocks + BLOCK - 1) / BLOCK;
   const size_t row = (size_t)groups * size;
-  char *sums = state->flat, *before = sums + BLOCK * row;  // which has nothing to keep now
+  char *sums = state->flat, *before = sums + BLOCK * row;  // `flat` is free now
   mp_fill(totals + (size_t)blocks * size, state->start, size, groups * BLOCK - blocks);
   mp_transpose(size, BLOCK, groups, sums, (int64_t)row, totals, (int64_t)(BLOCK * size));
   for (size_t k = 0; k < BLOCK; ++k) {
@@ -268,7 +268,7 @@ static void window_tree_carry_together(state_t *state, int64_t blocks, char *tot
   for (int64_t g = 0; g < groups; ++g) {
     const size_t at = (size_t)g * size;
     memcpy(before + at, outer, size);
-    // A group that is not full is the line's last, and nothing comes behind it.
+    // An incomplete group is the line's last one.
     if ((g + 1) * BLOCK <= blocks) {
       window_tree_step(state, 2, 1, sums + (BLOCK - 1) * row + at, outer);
     }

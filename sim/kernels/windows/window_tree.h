@@ -3,7 +3,7 @@
 // Such sums depend on the order in which they are taken and, in f16 and bf16, on where they are
 // rounded. XLA cuts the numbers into blocks of 16. It adds up each block from its start, each
 // prefix by itself; then it makes the cumulative sums of the blocks' totals in the same way, and
-// adds the total of all blocks before (behind, for sums from the end) to the sums in a block. A
+// adds the total of all blocks before (after, for sums from the end) to the sums in a block. A
 // narrow type is rounded after every addition. These are the same steps.
 #ifndef MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_TREE_H_
 #define MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_TREE_H_

@@ -33,8 +33,8 @@ LLVMValueRef emit_real(LLVMTypeRef type, double value);
 // `one` in all lanes of a type.
 LLVMValueRef emit_splat(const emit_t *e, LLVMTypeRef type, LLVMValueRef one);
 
-// The constant whose elements have these bits, in the lowest ones; NULL for a NaN, of which all
-// bits count.
+// A constant with these bits in every element; the low bits count. NULL for a NaN, because
+// emit_real would not keep all of its bits.
 LLVMValueRef emit_known(const emit_t *e, mp_dtype_t dtype, uint64_t bits);
 
 // A value of memory type as one of value type, and back.
@@ -45,8 +45,8 @@ LLVMValueRef emit_to_memory(const emit_t *e, mp_dtype_t dtype, LLVMValueRef valu
 LLVMValueRef emit_intrinsic(const emit_t *e, const char *name, LLVMTypeRef type, LLVMTypeRef second,
                             LLVMValueRef *arguments, unsigned count);
 
-// Keeps LLVM from swapping the operands of a sum or product for the sake of a load: of two NaNs the
-// first one is the result.
+// Keeps LLVM from swapping the operands of a sum or product to save a load: if both are NaN, the
+// result must be the first.
 LLVMValueRef emit_fence(const emit_t *e, mp_dtype_t dtype, LLVMValueRef value);
 
 // ---- emit_op.c ----

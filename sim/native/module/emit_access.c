@@ -13,8 +13,8 @@ static access_t emit_access_moved(uint32_t ref, uint64_t bytes, bool is_written)
       .ref = ref, .bytes = bytes, .dtype = MP_DTYPE_INVALID, .is_written = is_written};
 }
 
-// The bytes of an array from which a row is taken or placed, up to the end of the last possible
-// row.
+// The bytes of an array that an instruction may access to take or place a row: up to the end of the
+// last possible row.
 static access_t emit_access_rows(const mp_native_instruction_t *i, uint32_t ref, bool is_written) {
   access_t access = emit_access_moved(ref, (uint64_t)i->count, is_written);
   for (uint32_t k = 0; k < i->num_indices; ++k) {

@@ -116,7 +116,7 @@ static bool emit_cells_agree(loop_t *l, const access_t *access) {
   return has_changed;
 }
 
-// Does one of the two for all accesses.
+// Makes the cells of each access either variables or memory.
 static bool emit_cells_for_all(loop_t *l, bool is_agreeing) {
   bool has_changed = false;
   access_t access;

@@ -32,7 +32,7 @@ void emit_make_counters(loop_t *l) {
   }
 }
 
-// `sum` and the counter, or without it if it is NULL.
+// Adds the counter to `sum`, or subtracts it; returns `sum` if the counter is NULL.
 static LLVMValueRef emit_edges_sum(const loop_t *l, LLVMValueRef sum, LLVMValueRef counter,
                                    bool minus) {
   LLVMBuilderRef b = l->e->builder;

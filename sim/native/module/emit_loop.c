@@ -179,7 +179,7 @@ static void emit_loop_call(const loop_t *l, uint32_t number) {
   emit_load_after_call(l, i);
 }
 
-// Ends the run with a result that is no failure.
+// Ends the run successfully, with this result.
 static void emit_loop_return(const loop_t *l, int64_t result) {
   LLVMTypeRef type = LLVMInt64TypeInContext(l->e->context);
   LLVMBuildStore(l->e->builder, LLVMConstInt(type, (uint64_t)result, true), l->result);

@@ -24,9 +24,9 @@ typedef struct {
   const mp_native_loop_t *loop;
   LLVMValueRef frame, edges;
   LLVMValueRef result;  // the function's result: a local variable, like all that follow
-  // The number of back edges up to the last check. With `edges`, the number since then, this is the
-  // total. The first BACK or BACK_IF, mostly the innermost and hottest one, need not count: its
-  // number is the total minus the others.
+  // The number of back edges taken up to the last check; `edges` has those since. The first BACK or
+  // BACK_IF, mostly the innermost and hottest one, has no counter: it was taken as often as the
+  // total minus the others.
   LLVMValueRef looked;
   LLVMValueRef *taken;     // [num_instructions]; of other BACKs and BACK_IFs
   LLVMValueRef *left;      // [num_instructions]; of a BACK_IF: how often it was not taken

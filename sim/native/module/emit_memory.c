@@ -116,8 +116,8 @@ void emit_load_after_call(const loop_t *l, const mp_native_instruction_t *i) {
 
 // ---- pieces of values ----
 
-// The type of the pieces of a value of `type`, by the cells of `bytes` bytes from `begin` on: its
-// elements, or, if cells split elements, bytes. `out_size` is the size of a piece.
+// The type of the pieces into which the cells of `bytes` bytes from `begin` on divide a value of
+// `type`: elements, or bytes if a cell splits an element. `out_size` is the size of a piece.
 static LLVMTypeRef emit_memory_piece(const loop_t *l, LLVMTypeRef type, uint32_t first,
                                      uint32_t memory, uint64_t begin, uint64_t bytes,
                                      unsigned *out_size) {
@@ -126,7 +126,7 @@ static LLVMTypeRef emit_memory_piece(const loop_t *l, LLVMTypeRef type, uint32_t
   const uint64_t size = bytes / (is_vector ? LLVMGetVectorSize(type) : 1);
   bool fits = true;
   for (uint32_t c = first; emit_cell_meets(l, c, memory, begin, begin + bytes); ++c) {
-    // The first and the last cell may have more bytes.
+    // The first and the last cell may extend beyond the value.
     fits = fits && (int64_t)(l->cells[c].begin - begin) % (int64_t)size == 0;
     fits = fits && (l->cells[c].end - begin) % size == 0;
   }

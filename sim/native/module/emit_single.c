@@ -1,6 +1,6 @@
-// Which vectors are computed element by element: short ones of whose elements some are read or
-// written alone. Moving elements into a vector and out of it again takes as long as an addition,
-// and loops of few numbers wait for each of their ops.
+// Which vectors are computed element by element: short ones with elements that some instruction
+// reads or writes alone. Moving an element into a vector and out again takes as long as an
+// addition, and a loop over few numbers waits for each of its ops.
 #include "sim/native/module/emit_loop.h"
 
 enum { MOST_ELEMENTS = 4 };
@@ -9,7 +9,7 @@ static bool emit_single_is_short(const mp_native_instruction_t *i) {
   return i->kind == MP_NATIVE_COMPUTE && i->count > 1 && i->count <= MOST_ELEMENTS;
 }
 
-// Whether an access has cells of one element, or some that will be.
+// Whether an access has cells of one element, or cells that will be split into elements.
 static bool emit_single_meets(const loop_t *l, const access_t *access) {
   const mp_native_ref_t *ref = &l->loop->refs[access->ref];
   const uint64_t end = ref->offset + access->bytes, size = emit_bytes(access->dtype);
@@ -29,7 +29,8 @@ static void emit_single_mark(const loop_t *l, const access_t *access) {
   }
 }
 
-// True if the instruction is one of them, and that is new.
+// Marks the instruction if its vectors are computed element by element; true if it was not marked
+// before.
 static bool emit_single_find(const loop_t *l, uint32_t number) {
   const mp_native_instruction_t *i = &l->loop->instructions[number];
   access_t access;
@@ -47,7 +48,7 @@ static bool emit_single_find(const loop_t *l, uint32_t number) {
 bool emit_find_single(const loop_t *l) {
   const uint32_t count = l->loop->num_instructions;
   bool has_any = false, has_more = true;
-  // What one is says something of the ops before it and of those behind it.
+  // A marked instruction may cause the ops before and after it to be marked.
   while (has_more) {
     has_more = false;
     for (uint32_t n = 0; n < count; ++n) has_more |= emit_single_find(l, n);

@@ -11,7 +11,7 @@
 #include "sim/kernels/shape.h"
 #include "sim/numeric/float.h"
 
-// How many simple operations an op counts for whose cost is COSTLY.
+// The number of simple operations for which a COSTLY op counts.
 enum { COSTLY_WEIGHT = 8 };
 
 // ---- What can be fused ----
@@ -21,7 +21,7 @@ static bool tile_compile_holds(mp_dtype_t dtype) {
   return mp_dtype_bits(dtype) >= 8 || !mp_dtype_is_integer(dtype);
 }
 
-// Whether the result is the operand's bytes, of which steps have nothing to compute.
+// Whether the result has the operand's bytes, so that no step is needed.
 static bool tile_compile_is_bitcast(const mp_op_t *op) {
   if (op->code != MP_OP_BITCAST_CONVERT) return false;
   const mp_dtype_t from = mp_op_operand_type(op, 0)->dtype, to = mp_op_result_type(op, 0)->dtype;
@@ -66,8 +66,8 @@ static mp_status_t tile_compile_extent(const mp_tile_compiler_t *c, const mp_op_
   return mp_op_error(op, MP_UNIMPLEMENTED, "arrays of different sizes cannot be fused");
 }
 
-// Whether rounding a result to its narrow type changes nothing, because it is one of the operands
-// but for its sign.
+// Whether rounding a result to its narrow type changes nothing, because the result is an operand
+// with or without its sign changed.
 static bool tile_compile_is_round(const mp_op_t *op, mp_dtype_t dtype) {
   if (op->code == MP_OP_SELECT) return true;
   if (dtype != MP_DTYPE_BF16 && dtype != MP_DTYPE_F16) return false;
@@ -75,7 +75,7 @@ static bool tile_compile_is_round(const mp_op_t *op, mp_dtype_t dtype) {
          op->code == MP_OP_MINIMUM || op->code == MP_OP_CLAMP;
 }
 
-// The number that all elements of an integer array are; false if they are not.
+// The number that all elements of an integer array have; false if they differ.
 static bool tile_compile_is_number(const mp_value_t *value, int64_t *out_number) {
   mp_view_t view;
   const mp_value_t *base;
@@ -157,7 +157,7 @@ static mp_status_t tile_compile_arithmetic(mp_tile_compiler_t *c, const mp_op_t 
   return mp_tile_bind(c, &op->results[0], slot);
 }
 
-// The fold of a reduction, on elements as registers hold them.
+// The fold of a reduction, on elements in the form that registers hold.
 static mp_status_t tile_compile_fold(mp_tile_compiler_t *c, const mp_op_t *op,
                                      const mp_fold_t **out_fold) {
   mp_fold_t *fold = MP_ARENA_NEW(c->arena, mp_fold_t);
@@ -206,7 +206,7 @@ static mp_status_t tile_compile_op(mp_tile_compiler_t *c, const mp_op_t *op) {
 
 // ---- Results ----
 
-// Whether the slot is that of a COMPUTE or REDUCE step, which may as well write to a result.
+// Whether a COMPUTE or REDUCE step writes the slot; such a step can write to a result directly.
 static bool tile_compile_is_computed(const mp_tile_compiler_t *c, uint32_t slot) {
   for (uint32_t i = 0; i < c->steps.count; ++i) {
     const mp_tile_step_t *step = &c->steps.items[i];
@@ -238,7 +238,7 @@ static mp_status_t tile_compile_result(mp_tile_compiler_t *c, const mp_op_t *ter
   return MP_ARRAY_PUSH(c->arena, &c->steps, step);
 }
 
-// All arrays have as many elements as the first result, or as what is reduced.
+// All arrays have as many elements as the first result or, if there is a reduction, as its operand.
 static mp_status_t tile_compile_find_rows(mp_tile_compiler_t *c, const mp_op_t *end,
                                           uint32_t first) {
   c->count = mp_shape_count(end->operands[first]->type);

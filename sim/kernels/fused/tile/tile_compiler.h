@@ -28,12 +28,12 @@ MP_NODISCARD mp_status_t mp_tile_add_slot(mp_tile_compiler_t *c, mp_tile_place_t
                                           uint32_t index, size_t size, bool is_column,
                                           uint32_t *out_slot);
 
-// Adds a step whose result is a register with elements of `size` bytes. What only depends on single
-// elements of operands is done before the first tile.
+// Adds a step that writes a register with elements of `size` bytes. If the step only depends on
+// single elements of operands, it runs before the first tile.
 MP_NODISCARD mp_status_t mp_tile_add_step(mp_tile_compiler_t *c, mp_tile_step_t step, size_t size,
                                           bool is_column, uint32_t *out_slot);
 
-// Says that the slot holds the value.
+// Notes that the slot holds the value.
 MP_NODISCARD mp_status_t mp_tile_bind(mp_tile_compiler_t *c, const mp_value_t *value,
                                       uint32_t slot);
 

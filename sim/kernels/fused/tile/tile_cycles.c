@@ -4,11 +4,11 @@
 
 #include "sim/kernels/fused/tile/tile_registers.h"
 
-// A tile has whole cycles, and longer ones would make it too long for the cache. Where it can, it
+// A tile has whole cycles; longer cycles would make it too long for the cache. If possible, a tile
 // ends at the end of a cache line.
 enum { MAX_CYCLE = 1024, LINE = 16 };
 
-// After how many elements those of a view come again; 0 if they do not.
+// The number of elements after which a view's elements repeat; 0 if they do not.
 static int64_t tile_cycles_of_view(const mp_view_t *view) {
   if (view->rank < 2 || view->dims[0].stride != 0) return 0;
   int64_t cycle = 1;
@@ -26,7 +26,7 @@ static int64_t tile_cycles_common(int64_t a, int64_t b) {
   return a / x * b;
 }
 
-// Whether what a slot holds is written once, and for each element of a tile.
+// Whether one step writes the slot, an element for each element of a tile.
 static bool tile_cycles_is_plain(const mp_tile_program_t *program, uint32_t slot) {
   const mp_tile_slot_t *of = &program->slots[slot];
   if (of->place != MP_TILE_REGISTER || of->is_scalar || of->is_column) return false;
@@ -35,7 +35,7 @@ static bool tile_cycles_is_plain(const mp_tile_program_t *program, uint32_t slot
   return writers == 1;
 }
 
-// Whether all that a step reads is the same in each tile; `cycles` is by slot.
+// Whether all inputs of a step are the same in each tile; `cycles` is by slot.
 static bool tile_cycles_reads_cycles(const mp_tile_program_t *program, const mp_tile_step_t *step,
                                      const int64_t *cycles, int64_t *out_cycle) {
   const uint32_t num_inputs = mp_tile_num_inputs(step);
@@ -49,7 +49,7 @@ static bool tile_cycles_reads_cycles(const mp_tile_program_t *program, const mp_
   return num_inputs != 0;
 }
 
-// After how many elements a step's result comes again; 0 if it does not.
+// The number of elements after which a step's result repeats; 0 if it does not.
 static int64_t tile_cycles_of_step(const mp_tile_program_t *program, const mp_tile_step_t *step,
                                    const int64_t *cycles) {
   int64_t cycle = 0;

@@ -18,7 +18,8 @@ static void tile_improve_keep(mp_tile_program_t *program, const bool *is_kept) {
 
 // ---- Roundings ----
 
-// What is only read to be made narrow is rounded there. `is_read` is by slot.
+// Drops the rounding of a value that is only read to be narrowed, because narrowing rounds.
+// `is_read` is by slot.
 static void tile_improve_drop_roundings(mp_tile_program_t *program, bool *is_read, bool *is_kept) {
   memset(is_read, 0, program->num_slots * sizeof(*is_read));
   for (uint32_t s = 0; s < program->num_steps; ++s) {
@@ -38,7 +39,7 @@ static void tile_improve_drop_roundings(mp_tile_program_t *program, bool *is_rea
 
 // ---- Narrow rows ----
 
-// Rows that are widened to be folded are read as they are, where there is a loop that does so.
+// Rows that are only widened to be folded are read unwidened if there is a loop for that.
 static void tile_improve_fold_narrow(mp_tile_program_t *program) {
   for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
     mp_tile_step_t *step = &program->steps[s];
@@ -71,8 +72,8 @@ static void tile_improve_drop_dead(mp_tile_program_t *program, bool *is_read, bo
 
 // ---- Scalars ----
 
-// Whether all elements of a tile are the same in each of the inputs: constants, and, if a tile is
-// one row, what is repeated for it. `is_spread` is by slot.
+// Whether each input has one element, repeated, in a tile: a constant or, if a tile is one row, an
+// element that is repeated for the row. `is_spread` is by slot.
 static bool tile_improve_are_equal(const mp_tile_program_t *program, const mp_tile_step_t *step,
                                    uint32_t inputs, const bool *is_spread) {
   for (uint32_t k = 0; k < MP_EW_MAX_INPUTS; ++k) {
@@ -83,7 +84,7 @@ static bool tile_improve_are_equal(const mp_tile_program_t *program, const mp_ti
   return true;
 }
 
-// Marks the slots of which a tile has one element, repeated.
+// Marks the slots that have one element, repeated, in a tile.
 static void tile_improve_find_spread(const mp_tile_program_t *program, bool *is_spread) {
   memset(is_spread, 0, program->num_slots * sizeof(*is_spread));
   for (uint32_t s = 0; s < program->num_steps; ++s) {
@@ -110,8 +111,8 @@ static void tile_improve_use_scalars(mp_tile_program_t *program, const bool *is_
 
 // ---- Products ----
 
-// The product that is read by the sum or difference at `s` alone, as its operand `k`; NULL if there
-// is none. `writers` and `num_reads` are by slot.
+// The product that is operand `k` of the sum or difference at `s`, and has no other reader; NULL if
+// there is none. `writers` and `num_reads` are by slot.
 static const mp_tile_step_t *tile_improve_product(const mp_tile_program_t *program, uint32_t s,
                                                   uint32_t k, const uint32_t *writers,
                                                   const uint32_t *num_reads) {
@@ -136,7 +137,7 @@ static void tile_improve_join_products(mp_tile_program_t *program, uint32_t *wri
     const mp_tile_step_t *step = &program->steps[s];
     const uint32_t num_inputs = mp_tile_num_inputs(step);
     for (uint32_t k = 0; k < num_inputs; ++k) ++num_reads[step->in[k]];
-    // What is rounded in place has two writers, of which the second is no product.
+    // A slot that is rounded in place has two writers, and the second is no product.
     writers[step->out] = s;
   }
   for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
@@ -164,8 +165,8 @@ static void tile_improve_join_products(mp_tile_program_t *program, uint32_t *wri
   }
 }
 
-// Slots of which steps read only one element need not be repeated. `is_read`: more than one is
-// read.
+// If steps read only one element of a slot, it need not be repeated. `is_read`: a step reads more
+// than one.
 static void tile_improve_mark_scalars(mp_tile_program_t *program, bool *is_read,
                                       const bool *is_spread) {
   memset(is_read, 0, program->num_slots * sizeof(*is_read));

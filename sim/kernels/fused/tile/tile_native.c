@@ -1,5 +1,5 @@
-// Machine code for tiles: each run of steps that compute elements becomes one map, so that what
-// they hand to each other stays in the machine's registers.
+// Machine code for tiles: each run of steps that compute elements becomes one map, so that
+// intermediate values stay in the machine's registers.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -7,15 +7,15 @@
 #include "sim/kernels/fused/tile/tile.h"
 #include "sim/kernels/fused/tile/tile_registers.h"
 
-// A run of fewer steps is not worth a map. In a longer one so many values would live at once that
-// they lie in memory again, and compiling would take too long.
+// A run of fewer steps is not worth a map. A longer one would have too many live values for the
+// registers, and take too long to compile.
 enum { MIN_STEPS = 2, MAX_STEPS = 100 };
 
 // A map that is being made. A slot's value is the one that it holds at the current step.
 typedef struct {
   const mp_tile_program_t *program;
   uint32_t *current;  // [num_slots]: values; NONE before it is read or written
-  uint32_t *ones;     // the same for slots of which one element is read
+  uint32_t *ones;     // the same for slots of one element
   uint32_t num_values, num_steps;
   mp_native_value_t *values;  // room for MAX_VALUES for each step
   mp_native_step_t *steps;
@@ -44,8 +44,8 @@ static bool tile_native_can_compute(const mp_tile_program_t *program, const mp_t
   }
 }
 
-// Whether the code of steps from `first` on may load this one's elements before all else: what its
-// register holds until then is not read there.
+// Whether the code of the steps from `first` on may run step `load` first: none of the steps before
+// it reads its register.
 static bool tile_native_can_load(const mp_tile_program_t *program, uint32_t first, uint32_t load) {
   const mp_tile_slot_t *out = &program->slots[program->steps[load].out];
   if (out->is_scalar || out->is_column) return false;
@@ -62,7 +62,7 @@ static bool tile_native_can_load(const mp_tile_program_t *program, uint32_t firs
   return true;
 }
 
-// Behind the last of the steps from `first` on that can be one piece of code.
+// The end of the steps from `first` on that can be one piece of code.
 static uint32_t tile_native_end(const mp_tile_program_t *program, uint32_t first) {
   uint32_t end = first;
   for (; end < program->num_steps && end - first < MAX_STEPS; ++end) {
@@ -96,7 +96,7 @@ static uint32_t tile_native_add_unary(making_t *m, mp_opcode_t code, mp_dtype_t 
   return tile_native_add_step(m, (mp_native_op_t){code, from, to, 0, false}, in);
 }
 
-// The bytes of the element of a slot, if they are known now: it is a constant of the region.
+// The bytes of a slot's element, if it is a constant of the region and so known now.
 static bool tile_native_is_known(const mp_tile_program_t *program, uint32_t slot,
                                  uint64_t *out_known) {
   for (uint32_t s = 0; s < program->num_first; ++s) {
@@ -171,7 +171,7 @@ static void tile_native_step(making_t *m, const mp_tile_step_t *step) {
   ++m->num_computed;
 }
 
-// Whether a later step, or the reader of a result, wants the elements of a slot.
+// Whether a later step, or the reader of a result, reads the elements of a slot.
 static bool tile_native_is_wanted(const mp_tile_program_t *program, uint32_t slot, uint32_t end) {
   if (program->slots[slot].place == MP_TILE_RESULT) return true;
   for (uint32_t s = end; s < program->num_steps; ++s) {
@@ -230,6 +230,6 @@ void mp_tile_make_native(const mp_tile_program_t *program) {
   mp_free(m.current);
   mp_free(m.values);
   mp_free(m.steps);
-  // Release: the codes above come before it, for threads that compute tiles meanwhile.
+  // Release: threads that compute tiles meanwhile see the codes above once they see the flag.
   atomic_store_explicit(&program->native->is_ready, is_any, memory_order_release);
 }

@@ -8,7 +8,7 @@
 // a block, which stays in the second cache until its last row is read.
 enum { LINE = 64, LINES = 4, MIN_ROW = 256, BLOCK_LANES = 256, MAX_BLOCK_BYTES = 128 * 1024 };
 
-// Whether a step loads an array of whose view a block can be read, with rows of `row` elements if
+// Whether a step loads an array through a view that allows blocks, with rows of `row` elements if
 // that is not 0.
 static bool tile_order_can_block(const mp_tile_program_t *program, const mp_tile_step_t *step,
                                  int64_t row) {
@@ -50,14 +50,14 @@ void mp_tile_choose_order(mp_tile_program_t *program) {
   }
 }
 
-// The step that is the only one to write a slot, or, of several, the first.
+// The first step that writes a slot.
 static uint32_t tile_order_writer(const mp_tile_program_t *program, uint32_t slot) {
   uint32_t s = 0;
   while (s < program->num_steps && program->steps[s].out != slot) ++s;
   return s;
 }
 
-// Whether nothing that is read after step `s` is in the slot.
+// Whether no step after `s` reads or writes the slot.
 static bool tile_order_ends(const mp_tile_program_t *program, uint32_t slot, uint32_t s) {
   for (++s; s < program->num_steps; ++s) {
     const mp_tile_step_t *step = &program->steps[s];

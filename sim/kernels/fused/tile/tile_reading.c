@@ -1,5 +1,4 @@
-// Slots, and how the steps read values of the region: operands, constants, and what other steps
-// have computed.
+// Slots, and how steps read values of the region: operands, constants, and results of other steps.
 #include "sim/kernels/fused/tile/tile_compiler.h"
 #include "sim/kernels/shape.h"
 #include "sim/numeric/float.h"
@@ -31,8 +30,7 @@ mp_status_t mp_tile_add_step(mp_tile_compiler_t *c, mp_tile_step_t step, size_t 
                   : MP_ARRAY_PUSH(c->arena, &c->steps, step);
 }
 
-// What is in the slot as stored elements of `dtype` comes as f32 if that is how it is computed
-// with.
+// Widens the slot's stored elements of `dtype` to f32 if ops compute with them in f32.
 static mp_status_t tile_reading_widen(mp_tile_compiler_t *c, mp_dtype_t dtype, uint32_t *slot) {
   if (!mp_float_is_narrow(dtype)) return NULL;
   const mp_tile_step_t step = {.kind = MP_TILE_WIDEN, .in = {*slot}, .dtype = dtype};
@@ -52,7 +50,7 @@ static const mp_tile_binding_t *tile_reading_find(const mp_tile_compiler_t *c,
   return NULL;
 }
 
-// What is read: a value as an array or a column, `view` of `base`.
+// A value that a step reads as an array or a column: `view` of `base`.
 typedef struct {
   const mp_op_t *user;  // for messages
   bool is_column;
@@ -105,7 +103,7 @@ static mp_status_t tile_reading_read_iota(mp_tile_compiler_t *c, const reading_t
   return tile_reading_widen(c, step.dtype, out_slot);
 }
 
-// Reads what a step has computed: as it is, or a column repeated for its rows.
+// Reads the result of a step: unchanged, or a column repeated for its rows.
 static mp_status_t tile_reading_read_computed(mp_tile_compiler_t *c, const reading_t *reading,
                                               uint32_t *out_slot) {
   const mp_tile_binding_t *same = tile_reading_find(c, reading->base, reading->is_column);

@@ -3,8 +3,8 @@
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 
-// The registers of a tile together, so that they stay in the first cache beside what is read and
-// written; and the numbers of lanes between which a tile has.
+// REGISTER_BYTES: of all registers of a tile, so that they stay in the first-level cache with the
+// operands and results. A tile has MIN_LANES to MAX_LANES lanes.
 enum { REGISTER_BYTES = 24 * 1024, MIN_LANES = 256, MAX_LANES = 2048 };
 
 uint32_t mp_tile_num_inputs(const mp_tile_step_t *step) {
@@ -31,7 +31,7 @@ typedef struct {
   mp_tile_program_t *program;
   uint32_t *last;       // by slot: the last step that reads or writes it
   bool *has_place;      // by slot
-  uint32_t *free_ones;  // slots whose registers may be used again
+  uint32_t *free_ones;  // slots with registers that may be reused
   uint32_t num_free;
   uint32_t bytes;  // per lane, of all registers
   uint32_t scalar_bytes;
@@ -78,8 +78,8 @@ static void tile_registers_take(placer_t *p, uint32_t slot) {
   p->bytes += slots[slot].size;
 }
 
-// Operands that result `index` may overwrite: those that are read in their own order, and not after
-// the step that writes the result.
+// Operands that result `index` may overwrite: they are read in their own order, and no later than
+// by the step that writes the result.
 static uint32_t tile_registers_in_place(const mp_tile_program_t *program, uint32_t index) {
   uint32_t written = UINT32_MAX, size = 0, allowed = 0, refused = 0;
   for (uint32_t s = 0; s < program->num_steps; ++s) {
@@ -95,7 +95,7 @@ static uint32_t tile_registers_in_place(const mp_tile_program_t *program, uint32
     for (uint32_t k = 0; k < num_inputs; ++k) {
       const mp_tile_slot_t *in = &program->slots[step->in[k]];
       if (in->place != MP_TILE_OPERAND || in->index >= 32) continue;
-      // Before the result is written it is not known how large its elements are.
+      // The size of the result's elements is not known before the step that writes it.
       allowed |= 1u << in->index;
       if (s > written) refused |= 1u << in->index;
     }

@@ -16,10 +16,10 @@ static void tile_run_compute(const mp_tile_run_t *run, const mp_tile_step_t *ste
   ew->loop(n, in, run->at[step->out]);
 }
 
-// What is computed at once: the elements [begin, begin + n), which are the rows [row, row + rows);
-// in blocks, those of line `line` of a block of `height` lines.
-// It is handed on by address: a copy is read in wider pieces than it was just written in, for which
-// machines wait until all stores before have been done.
+// The elements that are computed at once: [begin, begin + n), which are the rows [row, row + rows);
+// in blocks, those of line `line` of a block of `height` lines. Functions pass a span by address.
+// Copying it would read wider pieces than were just written, and machines wait for all earlier
+// stores before such a read.
 typedef struct {
   int64_t begin, n, row, rows, line, height;
 } span_t;
@@ -148,7 +148,7 @@ static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step,
   }
 }
 
-// Points the slots that lie in operands and results to the span.
+// Points the slots in operands and results to the span.
 static void tile_run_advance(const mp_tile_run_t *run, const span_t *span) {
   for (uint32_t m = 0; m < run->program->num_moving; ++m) {
     const uint32_t i = run->program->moving[m];
@@ -160,7 +160,7 @@ static void tile_run_advance(const mp_tile_run_t *run, const span_t *span) {
   }
 }
 
-// Whether no operand has the memory of the result into which a load goes.
+// Whether no operand shares the memory of the result into which a load puts its elements.
 static bool tile_run_can_land(const mp_tile_program_t *program, const mp_kernel_call_t *call) {
   if (program->num_landing == 0) return false;
   const mp_tile_step_t *load = &program->steps[program->num_landing - 1];
@@ -188,8 +188,8 @@ mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_ca
   return run;
 }
 
-// What is loaded through views comes first: tile_native_can_load has seen to it that its registers
-// hold nothing else that the code reads.
+// Loads through views come first: tile_native_can_load has checked that the code reads nothing else
+// in their registers.
 static void tile_run_code(const mp_tile_run_t *run, uint32_t first, const span_t *span) {
   const mp_tile_code_t *code = &run->program->native->codes[first];
   for (uint32_t s = first; code->has_loads && s < code->end; ++s) {
@@ -199,8 +199,8 @@ static void tile_run_code(const mp_tile_run_t *run, uint32_t first, const span_t
   code->map(run->at, span->n);
 }
 
-// The code of the program's steps, if there is any by now. Time is counted in steps over elements,
-// of which one takes about a quarter of a nanosecond.
+// The code of the program's steps, if it exists by now. Time is counted in steps per element; one
+// takes about a quarter of a nanosecond.
 static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, int64_t count) {
   mp_tile_native_t *native = program->native;
   if (mp_native_heat(&native->heat, (uint64_t)count * program->weight / 4, program->num_steps)) {
@@ -210,7 +210,7 @@ static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, in
   return atomic_load_explicit(&native->is_ready, memory_order_acquire) ? native->codes : NULL;
 }
 
-// Makes a span the tile that begins at an element, of those before `end`.
+// Sets a span to the tile that begins at an element and ends at `end` at most.
 static void tile_run_move(const mp_tile_program_t *program, int64_t begin, int64_t end,
                           span_t *span) {
   const int64_t n = mp_min_i64(program->lanes, end - begin), row = program->row;
@@ -220,7 +220,7 @@ static void tile_run_move(const mp_tile_program_t *program, int64_t begin, int64
   span->rows = row == 1 ? n : n / row;
 }
 
-// Does the steps that all tiles from the span on share.
+// Runs the steps that all tiles from the span on share.
 static void tile_run_cyclic(const mp_tile_run_t *run, const span_t *span) {
   const mp_tile_program_t *program = run->program;
   for (uint32_t s = 0; s < program->num_cyclic; ++s) {
@@ -228,7 +228,7 @@ static void tile_run_cyclic(const mp_tile_run_t *run, const span_t *span) {
   }
 }
 
-// Does the steps of a tile that it does not share with others.
+// Runs the steps of a tile that other tiles do not share.
 static void tile_run_tile(const mp_tile_run_t *run, const mp_tile_code_t *codes,
                           const span_t *span) {
   const mp_tile_program_t *program = run->program;

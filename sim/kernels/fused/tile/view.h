@@ -28,30 +28,30 @@ typedef struct {
   } dims[MP_MAX_RANK];       // major to minor; a view that was kept has no more than `rank`
 } mp_view_t;
 
-// Copies a collapsed view to where it takes no more memory than its dimensions need: kernels read
-// many of them. If its elements, of `size` bytes, are read often, that is made faster; 0: they are
-// not.
+// Copies a collapsed view into memory that is as small as its dimensions allow, because kernels
+// read many views. `size` is the bytes of an element if elements are read often, and prepares
+// faster reads; otherwise 0.
 MP_NODISCARD mp_status_t mp_view_keep(mp_arena_t *arena, const mp_view_t *view, size_t size,
                                       const mp_view_t **out_view);
 
-// How many ops of a chain a view looks through at most.
+// The most ops of a chain that a view looks through.
 enum { MP_VIEW_MAX_OPS = 16 };
 
 // Whether the op only moves elements, so that its result may be a view of its operand.
 bool mp_view_looks_through(const mp_op_t *op);
 
-// The view that `value` is of a base, found by looking through at most `max_ops` ops. Without such
-// an op, the base is the value and the view is whole. `value` must have a static shape with at
-// least one element. The view is collapsed: it has no dimensions of one element, and one dimension
-// for neighbours that have a common stride. If the base is an iota, the view gives its numbers
-// (mp_view_count), and not where its elements are in memory.
+// The view of a base that `value` is, found by looking through at most `max_ops` ops. Without such
+// an op, the base is the value itself and the view is whole. `value` must have a static shape with
+// at least one element. The view is collapsed: it has no dimensions of one element, and one
+// dimension for neighbours that have a common stride. If the base is an iota, the view gives its
+// numbers (mp_view_count), and not where its elements are in memory.
 void mp_view_of(const mp_value_t *value, uint32_t max_ops, mp_view_t *out_view,
                 const mp_value_t **out_base);
 
 // Whether a collapsed view gives all `count` elements of its base in their order.
 bool mp_view_is_whole(const mp_view_t *view, int64_t count);
 
-// Whether all elements are the same one of the base.
+// Whether all elements are one element of the base.
 bool mp_view_is_one(const mp_view_t *view);
 
 // Whether the view repeats each element of a column for a row of `row` elements, of `count`
@@ -67,8 +67,8 @@ bool mp_view_find_run(const mp_view_t *view, int64_t begin, int64_t count, int64
 void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
                   int64_t count, void *out);
 
-// Whether a collapsed view transposes: the elements of a row lie apart in the base, and those of a
-// column are neighbours there. A row has the innermost dimension, a column the one around it.
+// Whether a collapsed view transposes: in the base, the elements of a column are neighbours, and
+// those of a row are not. A row has the innermost dimension, a column the one around it.
 bool mp_view_transposes(const mp_view_t *view);
 
 // Copies `width` neighbours of `height` rows of a view that transposes, of which the first element

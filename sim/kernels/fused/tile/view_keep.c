@@ -1,4 +1,4 @@
-// Keeping views, with what makes reading them faster.
+// Keeps views, and prepares faster reads.
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -96,8 +96,8 @@ static bool view_keep_suits(const mp_view_t *view, size_t size) {
   return view->dims[view->rank - 1].extent < MAX_ROW || view->dims[view->rank - 1].stride > 1;
 }
 
-// Whether whole blocks are all alike: elements at equal distances. How it is read is then known for
-// one of them.
+// Whether all whole blocks are alike, because elements are at equal distances. The shuffle of one
+// block is then enough.
 static bool view_keep_is_alike(const mp_view_t *view, size_t size) {
   return view->rank == 1 && view->dims[0].stride > 0 &&
          view->dims[0].extent * (int64_t)size >= 2 * MP_SHUFFLE_LANES * MP_SHUFFLE_LANE;
@@ -112,7 +112,8 @@ static mp_status_t view_keep_make(mp_arena_t *arena, making_t *m, uint32_t num_w
   for (int64_t b = 0; b < count; ++b) {
     mp_view_window_t found[MP_SHUFFLE_LANES];
     memset(picks[b], 0, sizeof(picks[b]));
-    // What was just written is read at once in the pieces in which it was written.
+    // Aligned windows are read in the same pieces as they were just written, so reads need not
+    // wait.
     uint32_t n = view_keep_block(m, b * MP_SHUFFLE_LANES, true, found, picks[b]);
     if (n > num_windows) n = view_keep_block(m, b * MP_SHUFFLE_LANES, false, found, picks[b]);
     MP_ASSERT(n <= num_windows);
@@ -146,7 +147,7 @@ static mp_status_t view_keep_shuffle(mp_arena_t *arena, const mp_view_t *view, s
   m.last = is_alike ? 0 : m.highest;
   mp_view_shuffle_t *shuffle = MP_ARENA_NEW(arena, mp_view_shuffle_t);
   MP_RETURN_IF_NULL(shuffle);
-  // From the lowest place of a view on, and up to the highest one of a period, there are elements.
+  // Memory from the lowest place of a view to the highest one of a period may be read.
   *shuffle =
       (mp_view_shuffle_t){.period = (m.lanes + MP_SHUFFLE_LANES - 1) / MP_SHUFFLE_LANES,
                           .step = rows * stride * m.lanes_per_element,

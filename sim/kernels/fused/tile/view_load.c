@@ -37,7 +37,7 @@ static int64_t view_load_run_length(const cursor_t *cursor, int64_t count) {
   return mp_min_i64(count, view->dims[view->rank - 1].extent - cursor->index[view->rank - 1]);
 }
 
-// Moves on in dimension `d`, at most to its end; in a view without dimensions, nowhere.
+// Moves forward in dimension `d`, at most to its end; does nothing in a view without dimensions.
 static void view_load_skip(cursor_t *cursor, uint32_t d, int64_t length) {
   const mp_view_t *view = cursor->view;
   if (view->rank == 0) return;
@@ -64,8 +64,8 @@ bool mp_view_find_run(const mp_view_t *view, int64_t begin, int64_t count, int64
   return view_load_run_length(&cursor, count) == count;
 }
 
-// Copies `count` runs of `bytes` bytes that lie `step` bytes apart, and asks for memory that comes
-// some short runs later; machines do not see by themselves that runs lie at equal distances.
+// Copies `count` runs of `bytes` bytes that are `step` bytes apart. Prefetches some short runs
+// ahead, because processors do not recognise that runs are at equal distances.
 MP_VECTOR static void view_load_copy_runs(char *to, const char *from, int64_t step, int64_t bytes,
                                           int64_t count) {
   enum { AHEAD = 2048, LINE = 64 };
@@ -100,8 +100,8 @@ static int64_t view_load_runs(cursor_t *cursor, size_t size, const void *base, i
   return runs * length;
 }
 
-// Writes `bytes` bytes of an endless repetition of the `period` bytes at `from`, which begins
-// `skip` bytes after their first: once around, and then what is there again and again.
+// Writes `bytes` bytes of an endless repetition of the `period` bytes at `from`, beginning with
+// byte `skip` of these: one period first, then copies of it.
 static void view_load_repeat(char *to, const char *from, int64_t period, int64_t skip,
                              int64_t bytes) {
   const int64_t end = mp_min_i64(period - skip, bytes);
@@ -113,7 +113,7 @@ static void view_load_repeat(char *to, const char *from, int64_t period, int64_t
   }
 }
 
-// Whether neighbours are repeated for the dimension around theirs, as a bias is for each row.
+// Whether a run of neighbours is repeated along the enclosing dimension, as a bias is for each row.
 static bool view_load_has_cycles(const mp_view_t *view) {
   return view->rank >= 2 && view->dims[view->rank - 1].stride == 1 &&
          view->dims[view->rank - 2].stride == 0;
@@ -174,7 +174,7 @@ static void view_load_transposed(const mp_view_t *view, size_t size, const void 
   }
 }
 
-// Whole rows of a view, as many as are in the dimension around, or what is left of one.
+// Loads whole rows of a view, as many as the enclosing dimension has, or the rest of a row.
 static void view_load_short_rows(const mp_view_t *view, size_t size, const void *base,
                                  int64_t begin, int64_t count, char *to) {
   const uint32_t last = view->rank - 1;

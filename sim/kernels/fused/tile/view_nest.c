@@ -1,9 +1,9 @@
-// Reading views whose innermost dimension is short: two dimensions at a time, element by element.
-// What copies or fills a longer run would take longer to begin than to run.
+// Reading views whose innermost dimension is short: two dimensions at a time, element by element. A
+// function for longer runs would take longer to call than to run.
 #include "sim/kernels/fused/tile/view_nest.h"
 
 // `rows` rows of `width` elements, which follow each other at `to`. Row i begins i * row_stride
-// elements behind `from`, and its elements are `stride` elements apart.
+// elements after `from`, and its elements are `stride` elements apart.
 #define NEST(T)                                                                           \
   static inline void rows_##T(const T *restrict from, int64_t rows, int64_t row_stride,   \
                               int64_t width, int64_t stride, T *restrict to) {            \

@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Rows of fewer elements than this are copied best by mp_view_nest.
+// For rows of fewer elements, mp_view_nest is the fastest copy.
 enum { MP_VIEW_SHORT_ROW = 12 };
 
 // Copies `rows` rows of `width` elements of `size` bytes (1, 2, 4, 8 or 16) to `to`, where they
-// follow each other. Row i begins i * row_stride elements behind `from`, and its elements are
+// follow each other. Row i begins i * row_stride elements after `from`, and its elements are
 // `stride` elements apart. Both arrays are aligned to elements, and do not overlap.
 void mp_view_nest(size_t size, const void *from, int64_t rows, int64_t row_stride, int64_t width,
                   int64_t stride, void *to);

@@ -39,7 +39,7 @@ MP_AVX512 static inline __m512i view_shuffle_pick(const uint8_t *picks) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)picks));
 }
 
-// The numbers of windows, each of which is a constant in a loop of its own.
+// Each number of windows has its own loop, in which it is a constant.
 #define NUMS_OF_WINDOWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 _Static_assert(MP_SHUFFLE_MAX_WINDOWS == 6, "NUMS_OF_WINDOWS lists all");
 
@@ -83,7 +83,7 @@ MP_AVX512 static void view_shuffle_period(const mp_view_shuffle_t *shuffle, cons
   }
 }
 
-// `n` whole blocks that are alike. Vectors of the last one may go on behind the base.
+// `n` whole blocks that are alike. Vectors of the last one may extend beyond the base.
 MP_AVX512 static inline __attribute__((always_inline)) void view_shuffle_alike_blocks(
     const mp_view_shuffle_t *shuffle, uint32_t num_windows, const float *base, int64_t n,
     float *out) {
