@@ -118,8 +118,9 @@ struct mp_world_s {
   mp_lock_t inbox_lock;  // of the inbox alone; held for no longer than it takes to link a packet
   mp_packet_list_t inbox;
 
-  // Of all that follows, up to has_said_goodbye, and of is_gone and has_left of the peers. What
-  // agreements wait for, a packet or a loss, changes under it, so that no waiter misses `changed`.
+  // Protects all fields that follow, up to has_said_goodbye, and the peers' is_gone and has_left.
+  // Agreements wait for a packet or a loss; both change under this lock, so that no waiter misses
+  // `changed`.
   mp_lock_t lock;
   pthread_cond_t changed;      // a packet of an agreement came, or a peer has left
   mp_packet_list_t blobs;      // packets of agreements that are not over, in order of arrival

@@ -2,7 +2,7 @@
 //
 // A restarted process knocks at each live process: those of its host read the knock in their
 // segment (shm_return.c), those of other hosts get it as a message (ucx_return.c). Each of them
-// connects the newcomer on its progress thread, drops what is left of its predecessor, and welcomes
+// connects the newcomer on its progress thread, drops the remains of its predecessor, and welcomes
 // it. The first welcome lists the other processes, and the newcomer knocks at these. So if two
 // processes restart at once, the later one learns of the earlier one, and knocks there.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_RETURN_H_

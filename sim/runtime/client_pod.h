@@ -10,8 +10,8 @@
 typedef struct {
   mp_world_t *world;
   uint64_t number;            // the client's, in its world
-  mp_agreement_t *agreement;  // in which all processes make it; NULL: the others have it,
-  void *memo;                 // and this is what they have announced
+  mp_agreement_t *agreement;  // in which all processes make the client; NULL: they have it already
+  void *memo;                 // then: the announcements of the other processes
   size_t memo_bytes;
 } mp_client_meeting_t;
 

@@ -55,7 +55,7 @@ static mp_status_t store_world_take_hello(store_world_t *join, uint32_t rank) {
   return status;
 }
 
-// What all need before they can be heard of: a world without peers, and memory to share.
+// Makes what a process needs before it puts its hello: a world without peers, and memory to share.
 static mp_status_t store_world_prepare(store_world_t *join) {
   join->hellos = mp_calloc(join->talk.size, sizeof(*join->hellos));
   join->hello_pointers = mp_calloc(join->talk.size, sizeof(void *));

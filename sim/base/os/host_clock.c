@@ -170,7 +170,7 @@ void mp_host_clock_go_on(void) {
 }
 
 void mp_host_clock_advance(double moment) {
-  if (!(moment < 1e9 * 9)) return;  // centuries; what is left of them has room in 64 bits
+  if (!(moment < 1e9 * 9)) return;  // centuries; smaller moments fit into 64 bits of nanoseconds
   const int64_t value = (int64_t)ceil(moment * 1e9);
   mp_lock(&g_lock);
   const int64_t now = host_clock_now();

@@ -343,7 +343,7 @@ static void print_attr_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
   }
 }
 
-// What is left of a location for which there is no room: the name and the user's line.
+// Prints a location that is too long for the remaining room: only its name and the user's line.
 static void print_attr_short_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
   const mp_loc_found_t found = mp_loc_find(loc);
   const mp_loc_t *name = found.name, *file = found.file;

@@ -1,4 +1,4 @@
-// What a refused launch would have given, as buffers and events that have failed.
+// The buffers and events of a refused launch, all failed.
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/unread.h"
 #include "sim/runtime/launch/launch.h"

@@ -87,7 +87,7 @@ static void exhausted_describe_system(const mp_memory_t *memory, mp_strbuf_t *ou
   mp_strbuf_puts(out, ")");
 }
 
-// Of the memories that share a capacity with `memory`, the one that holds most.
+// The memory that holds most, among those that share a capacity with `memory`.
 static mp_memory_t *exhausted_largest_sharer(mp_memory_t *memory) {
   mp_memory_budget_t *budget = memory->budget;
   mp_memory_t *largest = memory;

@@ -31,7 +31,7 @@
 #include "sim/runtime/memory/name.h"
 #include "topology/pod.h"
 
-// Whose memory it is; nothing in this room looks into it.
+// The memory's device; this room does not look into it.
 typedef struct mp_device_s mp_device_t;
 
 // What an allocation is for, as shown in the table of holders. A result is number `index` of the

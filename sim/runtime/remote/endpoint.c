@@ -1,9 +1,10 @@
 // Endpoints: a client's side of its world's router.
 //
 // An endpoint has no lock of its own. Packets come on the world's progress thread, launches on any
-// thread, and none must miss the other: a packet is queued as early exactly if its client or launch
-// has not searched that queue yet. So both act under the router's lock. Sessions take packets under
-// it, too (router.c), but are released without it, because that may be the last reference.
+// thread, and neither may miss the other: a packet is queued as early exactly if its client or
+// launch has not searched that queue yet. So both act under the router's lock. Sessions take
+// packets under it, too (router.c), but are released without it, because that may be the last
+// reference.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"

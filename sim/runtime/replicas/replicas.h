@@ -1,5 +1,5 @@
 // Which arrays of a program should be equal on several devices (option `check`): the parameters and
-// results of which, by the program's shardings, several partitions hold the same part.
+// results that have the same part on several partitions, by the program's shardings.
 //
 // Whether the bytes are really equal depends on the program: in a manual region without checks
 // (shard_map with check_vma=False) a missing psum leaves different values on devices that should

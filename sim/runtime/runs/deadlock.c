@@ -152,8 +152,8 @@ static void deadlock_look_at_later(look_t *look, mp_device_t *device) {
   look->devices = device;
 }
 
-// What keeps the session from continuing whose participant `logical` is the first run of its
-// device. What its other runs wait for is examined later.
+// What keeps the session from continuing: its participant `logical` is the first run of its device.
+// The waits of its other runs are examined later.
 static mp_holdup_t deadlock_look_at_session(look_t *look, mp_session_t *session, uint32_t logical) {
   mp_holdup_t holdup = MP_HOLDUP_NOTHING;
   mp_lock(&session->lock);

@@ -23,7 +23,7 @@
 #include "sim/runtime/runs/shapes.h"
 #include "sim/runtime/sessions/session.h"
 
-// The result of a donated parameter whose memory could not be taken over has memory of its own. The
+// If a donated parameter's memory could not be taken over, its result has its own memory. The
 // parameter's bytes are copied there before the first command.
 typedef struct {
   void *to;

@@ -131,7 +131,7 @@ bool mp_session_is_complete(mp_session_t *session);
 // Changed only under the session's lock and only in these ways, so that a thread that reads several
 // of them under it sees a state that existed: ABSENT -> ACTIVE (join) <-> PARKED (by the run
 // itself, by the thread that resumes it) -> DONE (leave)
-//   ABSENT -> DONE (skip), REMOTE -> DONE (its process says that it is done)
+//   ABSENT -> DONE (skip), REMOTE -> DONE (its process reports that it is done)
 typedef enum {
   MP_PARTICIPANT_ABSENT,  // of this process, not enqueued yet
   MP_PARTICIPANT_ACTIVE,  // queued, running or runnable

@@ -30,7 +30,7 @@ struct mp_caller_s {
   mp_caller_t *prev, *next;
 };
 
-// Of each thread alone.
+// Each thread has its own.
 static _Thread_local mp_client_t *t_client;
 static _Thread_local bool t_stays;
 
