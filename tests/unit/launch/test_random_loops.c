@@ -22,9 +22,11 @@ static const type_t g_types[] = {
     {"tensor<i64>", MP_DTYPE_S64, 1, "SIGNED"},    {"tensor<8xf32>", MP_DTYPE_F32, 8, "FLOAT"},
     {"tensor<8xi32>", MP_DTYPE_S32, 8, "SIGNED"},  {"tensor<bf16>", MP_DTYPE_BF16, 1, "FLOAT"},
     {"tensor<i8>", MP_DTYPE_S8, 1, "SIGNED"},      {"tensor<8xbf16>", MP_DTYPE_BF16, 8, "FLOAT"},
-    {"tensor<3xf32>", MP_DTYPE_F32, 3, "FLOAT"},
+    {"tensor<3xf32>", MP_DTYPE_F32, 3, "FLOAT"},   {"tensor<i1>", MP_DTYPE_BOOL, 1, "UNSIGNED"},
+    {"tensor<70xf32>", MP_DTYPE_F32, 70, "FLOAT"},
 };
-enum { I32, F32, U32, F64, I64, F32X8, I32X8, BF16, I8, BF16X8, F32X3, NUM_TYPES, MAX_VALUES = 64 };
+enum { I32, F32, U32, F64, I64, F32X8, I32X8, BF16, I8, BF16X8, F32X3, I1, F32X70, NUM_TYPES };
+enum { MAX_VALUES = 64 };
 #define TABLE "tensor<16x8xf32>"
 
 typedef struct {
@@ -75,14 +77,14 @@ static bool is_float(uint32_t type) {
 static void put_binary(body_t *b, uint32_t type) {
   static const char *const all[] = {"add",     "subtract", "multiply", "maximum",
                                     "minimum", "divide",   "power"};
-  static const char *const integer[] = {"remainder",
-                                        "and",
+  static const char *const integer[] = {"and",
                                         "or",
                                         "xor",
+                                        "remainder",
                                         "shift_left",
                                         "shift_right_logical",
                                         "shift_right_arithmetic"};
-  const uint32_t way = draw(b, is_float(type) ? 7 : 14);
+  const uint32_t way = type == I1 ? 7 + draw(b, 3) : draw(b, is_float(type) ? 7 : 14);
   put(b, "%%v%u = stablehlo.%s %%v%u, %%v%u : %s\n", b->next, way < 7 ? all[way] : integer[way - 7],
       pick(b, type), pick(b, type), g_types[type].text);
   add_value(b, b->next++, type);
@@ -91,7 +93,7 @@ static void put_binary(body_t *b, uint32_t type) {
 static void put_unary(body_t *b, uint32_t type) {
   static const char *const floats[] = {"negate", "abs", "tanh", "sqrt", "floor", "exponential"};
   static const char *const integers[] = {"negate", "abs", "not", "sign"};
-  const bool is_unsigned = type == U32;
+  const bool is_unsigned = type == U32 || type == I1;
   const char *name = is_float(type) ? floats[draw(b, 6)]
                      : is_unsigned  ? "not"
                                     : integers[draw(b, 4)];
@@ -102,9 +104,10 @@ static void put_unary(body_t *b, uint32_t type) {
 static void put_select(body_t *b, uint32_t type) {
   static const char *const directions[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
   const char *text = g_types[type].text;
-  const char *which = g_types[type].count == 1   ? "tensor<i1>"
-                      : g_types[type].count == 3 ? "tensor<3xi1>"
-                                                 : "tensor<8xi1>";
+  char which[32] = "tensor<i1>";
+  if (g_types[type].count != 1) {
+    (void)snprintf(which, sizeof(which), "tensor<%dxi1>", (int)g_types[type].count);
+  }
   put(b, "%%v%u = stablehlo.compare %s, %%v%u, %%v%u, %s : (%s, %s) -> %s\n", b->next,
       directions[draw(b, 6)], pick(b, type), pick(b, type), g_types[type].compare, text, text,
       which);
@@ -114,9 +117,13 @@ static void put_select(body_t *b, uint32_t type) {
   b->next += 2;
 }
 
-static void put_convert(body_t *b) {
+static uint32_t draw_scalar(body_t *b) {
   static const uint32_t scalars[] = {I32, F32, U32, F64, I64, BF16, I8};
-  const uint32_t from = scalars[draw(b, 7)], to = scalars[draw(b, 7)];
+  return scalars[draw(b, 7)];
+}
+
+static void put_convert(body_t *b) {
+  const uint32_t from = draw_scalar(b), to = draw_scalar(b);
   put(b, "%%v%u = stablehlo.convert %%v%u : (%s) -> %s\n", b->next, pick(b, from),
       g_types[from].text, g_types[to].text);
   add_value(b, b->next++, to);
@@ -234,6 +241,93 @@ static void put_reduction(body_t *b) {
   b->next += 3;
 }
 
+// ---- scalars among vectors ----
+
+// A vector and the scalar of its elements.
+typedef struct {
+  uint32_t vector, scalar;
+  const char *element;
+} vector_t;
+
+static vector_t draw_vector(body_t *b) {
+  static const vector_t all[] = {{F32X8, F32, "f32"},
+                                 {I32X8, I32, "i32"},
+                                 {BF16X8, BF16, "bf16"},
+                                 {F32X3, F32, "f32"},
+                                 {F32X70, F32, "f32"}};
+  return all[draw(b, 5)];
+}
+
+static void put_compare(body_t *b, uint32_t type, uint32_t left) {
+  static const char *const directions[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
+  const char *text = g_types[type].text;
+  put(b, "%%v%u = stablehlo.compare %s, %%v%u, %%v%u, %s : (%s, %s) -> tensor<i1>\n", b->next,
+      directions[draw(b, 6)], left, pick(b, type), g_types[type].compare, text, text);
+  add_value(b, b->next++, I1);
+}
+
+// One predicate for all elements, which ops of scalars may read, too.
+static void put_scalar_select(body_t *b, vector_t v) {
+  put(b, "%%v%u = stablehlo.select %%v%u, %%v%u, %%v%u : tensor<i1>, %s\n", b->next, pick(b, I1),
+      pick(b, v.vector), pick(b, v.vector), g_types[v.vector].text);
+  add_value(b, b->next++, v.vector);
+}
+
+// An op of a vector and a scalar, on either side of it.
+static void put_op_with_scalar(body_t *b, vector_t v, uint32_t scalar) {
+  static const char *const ops[] = {"add", "subtract", "multiply", "maximum", "minimum", "divide"};
+  const char *text = g_types[v.vector].text;
+  const uint32_t vector = pick(b, v.vector), broadcast = b->next++, result = b->next++;
+  const bool is_left = draw(b, 2) == 0;
+  put(b, "%%v%u = stablehlo.broadcast_in_dim %%v%u, dims = [] : (tensor<%s>) -> %s\n", broadcast,
+      scalar, v.element, text);
+  put(b, "%%v%u = stablehlo.%s %%v%u, %%v%u : %s\n", result, ops[draw(b, 6)],
+      is_left ? broadcast : vector, is_left ? vector : broadcast, text);
+  add_value(b, result, v.vector);
+}
+
+static void put_clamp(body_t *b, vector_t v) {
+  const char *text = g_types[v.vector].text, *e = v.element;
+  put(b, "%%v%u = stablehlo.clamp %%v%u, %%v%u, %%v%u : (tensor<%s>, %s, tensor<%s>) -> %s\n",
+      b->next, pick(b, v.scalar), pick(b, v.vector), pick(b, v.scalar), e, text, e, text);
+  add_value(b, b->next++, v.vector);
+}
+
+static void put_scalar_operand(body_t *b) {
+  const vector_t v = draw_vector(b);
+  switch (draw(b, 3)) {
+    case 0:
+      put_scalar_select(b, v);
+      return;
+    case 1:
+      put_clamp(b, v);
+      return;
+    default:
+      put_op_with_scalar(b, v, pick(b, v.scalar));
+      return;
+  }
+}
+
+// A fold of a whole vector to a scalar, which the body reads again: as an operand of each element,
+// in a predicate, and as a scalar.
+static void put_fold_read_again(body_t *b) {
+  static const char *const folds[] = {"add", "multiply", "maximum", "minimum"};
+  const vector_t v = draw_vector(b);
+  const char *text = g_types[v.vector].text, *e = v.element;
+  const uint32_t fold = b->next++;
+  put(b,
+      "%%v%u = stablehlo.reduce(%%v%u init: %%v%u) applies stablehlo.%s across dimensions = [0] : "
+      "(%s, tensor<%s>) -> tensor<%s>\n",
+      fold, pick(b, v.vector), pick(b, v.scalar), folds[draw(b, 4)], text, e, e);
+  add_value(b, fold, v.scalar);
+  if (draw(b, 2) == 0) put_binary(b, v.scalar);
+  if (draw(b, 2) == 0) put_compare(b, v.scalar, fold);
+  if (draw(b, 2) == 0) put_binary(b, I1);
+  if (draw(b, 2) == 0) put_op_with_scalar(b, v, fold);
+  if (draw(b, 2) == 0) put_scalar_select(b, v);
+  if (draw(b, 2) == 0) put_clamp(b, v);
+}
+
 static void put_ops(body_t *b, uint32_t count);
 
 static void put_case(body_t *b) {
@@ -272,7 +366,7 @@ static void put_while(body_t *b) {
 
 static void put_ops(body_t *b, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t way = draw(b, 22), type = draw(b, NUM_TYPES);
+    const uint32_t way = draw(b, 32), type = draw(b, NUM_TYPES);
     if (way < 6) {
       put_binary(b, type);
     } else if (way < 8) {
@@ -283,6 +377,13 @@ static void put_ops(body_t *b, uint32_t count) {
       put_convert(b);
     } else if (way < 14) {
       put_movement(b);
+    } else if (way == 31) {
+      const uint32_t scalar = draw_scalar(b);
+      put_compare(b, scalar, pick(b, scalar));
+    } else if (way > 26) {
+      put_scalar_operand(b);
+    } else if (way > 21) {
+      put_fold_read_again(b);
     } else if (way > 19) {
       put_short(b);
     } else if (way > 17) {
@@ -350,12 +451,16 @@ static bool has_loop(const mp_program_t *program) {
   return false;
 }
 
-static void compare_results(const text_run_t *a, const text_run_t *b, const char *text) {
+// The program is printed whole, because a message of cmocka ends after 1,024 characters.
+static void compare_results(const text_run_t *a, const text_run_t *b, uint64_t seed,
+                            const char *text) {
   for (uint32_t r = 0; r < a->program->num_results; ++r) {
     const mp_program_io_t *io = &a->program->results[r];
     const int64_t at =
         find_difference(io->type->dtype, a->results[0][r], b->results[0][r], io->bytes);
-    if (at >= 0) fail_msg("result %u differs at element %d:\n%s", r, (int)at, text);
+    if (at < 0) continue;
+    (void)fprintf(stderr, "%s", text);
+    fail_msg("seed %llu: result %u differs at element %d", (unsigned long long)seed, r, (int)at);
   }
 }
 
@@ -392,7 +497,7 @@ static void check_random(mp_client_t *client, uint64_t seed, mp_native_policy_t 
     }
     mp_status_ignore(status);
   }
-  if (is_over) compare_results(&runs[0], &runs[1], body.text);
+  if (is_over) compare_results(&runs[0], &runs[1], seed, body.text);
   for (uint32_t i = 0; i < program->num_params; ++i) free(arguments[i]);
   for (int i = 0; i < 2; ++i) text_run_end(&runs[i]);
 }
