@@ -1,19 +1,43 @@
-"""Virtual times are the same bits whatever runs the program, and without computing it."""
+"""Virtual times are the same bits whatever runs the program, and without computing it.
 
+MINIPOD_TEST_FULL=1: 96 runs of more programs, with 1 to 8 workers and 1, 2 and 4 processes.
+"""
+
+import os
 import pathlib
 import resource
-import sys
 import textwrap
 
 import mpirun
 import pytest
 import scenario
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tools"))
-
-import determinism
-
-TRAIN = determinism.TRAIN + "print(minipod.virtual_time().hex())"
+# Training steps: weights sharded over both axes, a loop over layers and one inside of it.
+STEPS = textwrap.dedent("""
+    import minipod
+    auto = (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=auto)
+    on = lambda *axes: NamedSharding(mesh, P(*axes))
+    def init():
+      key = jax.random.key(0)
+      return {"up": jax.random.normal(key, (2, 128, 512)), "down": jax.random.normal(key, (2, 512, 128))}
+    shards = {"up": on(None, "data", "model"), "down": on(None, "model", "data")}
+    w = jax.jit(init, out_shardings=shards)()
+    x = jax.jit(lambda: jnp.ones((64, 128)), out_shardings=on("data"))()
+    def layer(x, w):
+      y = jax.nn.gelu(x @ w["up"]) @ w["down"]
+      return lax.fori_loop(0, 3, lambda i, y: y * 0.5 + i, x + y * 1e-3), None
+    def loss(w, x):
+      return (lax.scan(layer, x, w)[0] ** 2).mean()
+    @jax.jit
+    def step(w, x):
+      value, g = jax.value_and_grad(loss)(w, x)
+      return jax.tree.map(lambda w, g: w - 1e-3 * g, w, g), value
+    for _ in range(3):
+      w, value = step(w, x)
+      value.block_until_ready()
+    """)
+TRAIN = STEPS + "print(minipod.virtual_time().hex())"
 POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "v5e:2x4"}
 
 
@@ -42,6 +66,49 @@ def test_without_values(expected):
 def test_any_number_of_processes(expected, ranks):
   job = mpirun.run_well(ranks, TRAIN, **POD)
   assert [out.strip() for out in job.outs] == [expected] * ranks
+
+
+# Every collective, in a loop that goes round as often as the data says; waits of the host, and work that differs by device.
+EVERYTHING = STEPS + textwrap.dedent("""
+    def body(x):
+      def go(c):
+        i, y = c
+        y = lax.ppermute(y, "data", [(j, (j + 1) % 4) for j in range(4)]) * 0.9
+        y = lax.psum(y, "model") / 2 + lax.all_gather(y, "data", tiled=True)[:16] * 0.1
+        y = lax.all_to_all(y.reshape(4, -1), "data", 0, 0).reshape(y.shape)
+        return i + 1, y + lax.psum_scatter(jnp.tile(y, 4), "data", tiled=True) * 1e-2
+      return lax.while_loop(lambda c: (c[0] < 50) & (lax.psum(jnp.abs(c[1]).sum(), ("data", "model")) > 1), go,
+                            (0, x))[1]
+    ring = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P(("data", "model")), out_specs=P(("data", "model")),
+                                 check_vma=False))
+    y = jax.jit(lambda: jnp.arange(128.0) / 128, out_shardings=on(("data", "model")))()
+    for _ in range(2):
+      y = ring(y)
+    jax.block_until_ready(y)
+    z = jax.jit(lambda x: jnp.sort(x, axis=-1).sum(), out_shardings=on())(x)
+    np.asarray(z.addressable_shards[0].data)
+    table = minipod.time_report()
+    print(minipod.virtual_time().hex())
+    print(table[table.index("program"):])  # its first line has the real time
+    """)
+
+
+@pytest.fixture(scope="module")
+def seen():
+  """The virtual time of all runs, and the table of each number of processes."""
+  return {}
+
+
+@mpirun.NEEDS_MPIRUN
+@pytest.mark.skipif(not os.environ.get("MINIPOD_TEST_FULL"), reason="MINIPOD_TEST_FULL=1 runs them")
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("workers", range(1, 9))
+def test_every_run_has_the_same_bits(seen, workers, ranks):
+  for _ in range(4):
+    for out in mpirun.run_well(ranks, EVERYTHING, MINIPOD_WORKERS=workers, **POD).outs:
+      time, _, table = out.partition("\n")
+      assert seen.setdefault("time", time) == time
+      assert seen.setdefault(ranks, table) == table
 
 
 def test_a_pod_larger_than_the_machine():
