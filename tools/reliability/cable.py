@@ -1,4 +1,4 @@
-"""The cable between two pretended hosts: it can lose packets, be cut, and be repaired.
+"""The cable between two simulated hosts: it can lose packets, be cut, and be repaired.
 
 The hosts are those of tests/mpi/two_hosts.sh, whose process names them.  While the cable loses packets, they go by this process,
 which drops those that its dice choose: what netem does where the kernel has it.

@@ -9,7 +9,7 @@ every collective must give, and counts the elements that differ.  All values are
 Meanwhile each process sleeps between launches as its own dice say, and this script stops one of them after the other for up to
 50 ms, in the middle of whatever it does.
 
-`shm`: one host, joined by jax.distributed.initialize(). `ucx`: the same on two pretended hosts. `mpi`: these under mpirun.
+`shm`: one host, joined by jax.distributed.initialize(). `ucx`: the same on two simulated hosts. `mpi`: these under mpirun.
 """
 
 import argparse
@@ -18,12 +18,11 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 
-from hosts import ON_HOSTS, REFUSED, free_port
+from job import Job, join
 
 DEVICES = 2  # of a process
 WIDTH = 100  # collectives of a program
@@ -127,16 +126,11 @@ def make_program(dice, devices):
 
 
 def member(count, seed, folder):
+  rank = join()
   import jax
-
-  if "COORDINATOR" in os.environ:
-    numbers = os.environ["NUM_PROCESSES"], os.environ["PROCESS_ID"]
-    jax.distributed.initialize(os.environ["COORDINATOR"], *map(int, numbers))
-  jax.config.update("jax_enable_x64", True)
   import numpy as np
 
-  rank = jax.process_index()
-  (folder / f"{rank}.pid").write_text(str(os.getpid()))
+  jax.config.update("jax_enable_x64", True)
   own, shared = random.Random(f"{seed}/{rank}"), random.Random(seed)
   done = 0
   while done < count:
@@ -159,54 +153,37 @@ def member(count, seed, folder):
 # ---- the job ----
 
 
-def command_of(transport, processes, arguments):
-  member_command = [sys.executable, __file__, "--member", *arguments]
-  if transport == "shm":
-    port = free_port()
-    return [["env", f"COORDINATOR=127.0.0.1:{port}", f"NUM_PROCESSES={processes}", f"PROCESS_ID={rank}", *member_command]
-            for rank in range(processes)]
-  plain = ["--plain"] if transport == "ucx" else []
-  return [[*ON_HOSTS, *plain, "--hosts", "2", "--ranks", str(processes // 2), "--", *member_command]]
-
-
-def disturb(folder, dice):
-  """Stops one of the processes for a moment."""
-  files = list(folder.glob("*.pid"))
+def disturb(job, dice):
+  """Stops one of the processes for a moment; whether there is one."""
+  pids = sorted(pid for pid in job.pids().values() if pid)
   time.sleep(dice.random() * 0.2)
-  if files:
-    pid = int(dice.choice(files).read_text() or 0)
+  if pids:
+    pid = dice.choice(pids)
     try:
       os.kill(pid, signal.SIGSTOP)
       time.sleep(dice.random() * 0.05)
       os.kill(pid, signal.SIGCONT)
     except ProcessLookupError:
       pass
-    return True
-  return False
+  return bool(pids)
 
 
 def run(transport, options):
   """A row of the table, and whether all was right."""
   with tempfile.TemporaryDirectory(prefix="mp") as name:
-    folder = pathlib.Path(name)
-    arguments = ["--count", str(options.count), "--seed", str(options.seed), "--folder", name]
-    environment = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": str(DEVICES)}
-    begin, stops = time.time(), 0
-    with open(folder / "log", "w") as log:
-      jobs = [subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-              for command in command_of(transport, options.processes, arguments)]
-      dice = random.Random(options.seed)
-      while any(job.poll() is None for job in jobs):
-        stops += disturb(folder, dice)
-        if time.time() - begin > options.limit:
-          for job in jobs:
-            job.terminate()
-    if any(job.returncode == REFUSED for job in jobs):
-      return f"{(folder / 'log').read_text().strip().splitlines()[-1]} | | |", True
-    wrong = [path.read_text() for path in sorted(folder.glob("*.wrong"))]
-    is_right = not wrong and len(list(folder.glob("*.right"))) == options.processes and not any(job.returncode for job in jobs)
+    folder, begin, stops = pathlib.Path(name), time.time(), 0
+    member_command = [sys.executable, __file__, "--member", "--count", str(options.count), "--seed", str(options.seed), "--folder", name]
+    job = Job(transport.replace("mpi", "mpi-hosts"), options.processes, member_command, folder, MINIPOD_DEVICES=str(DEVICES))
+    dice = random.Random(options.seed)
+    while job.runs() and time.time() - begin < options.limit:
+      stops += disturb(job, dice)
+    hangs = job.wait_for_end(0)
+    if refusal := job.refusal():
+      return f"{refusal} | | |", True
+    wrong = [*hangs, *job.said("wrong").values()]
+    is_right = not wrong and len(job.said("right")) == options.processes and not any(each.returncode for each in job.processes)
     done = (folder / "done").read_text() if (folder / "done").exists() else "0"
-    said = "all right" if is_right else f"**{wrong or (folder / 'log').read_text()[-2000:]}**"
+    said = "all right" if is_right else f"**{wrong or job.errors()}**"
     return f"{int(done):,} | {stops:,} | {time.time() - begin:.0f} s | {said} |", is_right
 
 

@@ -3,7 +3,7 @@
 
     tools/reliability/doors.py [--python PYTHON]... [--door PART]...
 
-A row for each launcher, a column for one host and for two pretended ones (network namespaces, which need root).  `--python`:
+A row for each launcher, a column for one host and for two simulated ones (network namespaces, which need root).  `--python`:
 interpreters with minipod in them, one table each (this one).  Seconds are those from the launcher's start to the sum of the
 last process, the framework's own start included.  What cannot be tried here is not, and its cell says why.
 """
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from hosts import REFUSED
+from job import REFUSED
 from launchers import DOORS
 
 SECONDS = 180

@@ -8,25 +8,21 @@ move arrays between processes, read results.  At a moment that the seed chooses,
 them is killed.  Required: each survivor gets an error, which names the dead process if it names one, and ends by itself
 with the exit code of its script; none hangs or is aborted, and neither processes nor files in /dev/shm or /tmp stay.
 
-`shm`: processes of one host that jax.distributed.initialize() joins.  `ucx`: the same on two pretended hosts (needs root).
+`shm`: processes of one host that jax.distributed.initialize() joins.  `ucx`: the same on two simulated hosts (needs root).
 `mpi`: the processes of an mpirun, which ends the others itself: within the second that it gives them they name the dead
 one, and what is measured is when the last of them has ended.  Where the first process is killed, which has JAX's coordination service, JAX itself ends the others
 (with SIGABRT; counted apart).
 """
 
-import argparse
-import collections
 import os
 import pathlib
-import random
 import re
 import signal
-import statistics
 import sys
-import tempfile
 import time
 
-from job import ERROR_CODE, Job, things_left
+import case
+from job import ERROR_CODE, Job
 
 # From the start of Python on, in which a process of a job of this many is killed: before it meets the others, while it
 # does, at work.
@@ -38,50 +34,41 @@ MOMENT_SECONDS = 5.0
 IMPORT_SECONDS = 300.0
 
 
-class Case:
-  """One job, one of whose processes is killed."""
+def things_left(folder: pathlib.Path, transport: str) -> set[str]:
+  """What a job has left: of /dev/shm, which all share, and of its own folder for temporary files. Open MPI's segments
+  may be those of another mpirun, if there is one."""
+  kinds = ("minipod", "vader") if transport == "mpi" else ("minipod",)
+  shared = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if any(kind in name for kind in kinds)}
+  return shared | {f"TMPDIR/{path.name}" for path in (folder / "tmp").glob("*")}
 
-  def __init__(self, number: int, seed: int, sizes: list[int], transports: list[str], patience: float):
-    self._random = random.Random(f"{seed}/{number}")
-    self.number = number
-    self.transport = self._random.choice(transports)
-    self.size = self._random.choice(sizes)
-    self.victim = self._random.randrange(self.size)
-    self.is_early = self._random.random() < 0.3
-    self.patience = patience
-    self.findings: list[str] = []
-    self.slowest = 0.0  # seconds from the kill to a survivor's error, or to its end by mpirun
-    self.outcomes: collections.Counter = collections.Counter()
 
-  def _wait_for_moment(self, job: Job) -> None:
-    if self.is_early:
-      time.sleep(self._random.random() * START_SECONDS)
-    elif job.wait_for_work(120):
-      time.sleep(self._random.random() * WORK_SECONDS)
+class Kill(case.Case):
+  """One of the processes is killed."""
 
-  def judge(self) -> str:
-    """Runs the case; what there is to say of it."""
-    with tempfile.TemporaryDirectory(prefix="kills-") as name:
-      folder = pathlib.Path(name)
-      said = self._run(folder)
+  def __init__(self, number: int, options):
+    super().__init__(number, f"{options.seed}/{number}", options, options.transport.split(","))
+    self.victim = self.dice.randrange(self.size)
+    self.is_early = self.dice.random() < 0.3
+    self.patience = options.patience
+
+  def title(self) -> str:
     when = "at the start" if self.is_early else "at work"
-    return (f"{self.number}: {self.transport}, {self.size} processes, killed {self.victim} {when}:"
-            f" {self.slowest:.2f} s{''.join('; ' + finding for finding in self.findings)}{said}")
+    return f"{self.number}: {self.transport}, {self.size} processes, killed {self.victim} {when}: {self.slowest:.2f} s"
 
-  def _run(self, folder: pathlib.Path) -> str:
-    """What the processes have said, if there is a finding."""
+  def run(self, folder: pathlib.Path) -> Job:
     before = things_left(folder, self.transport)
-    job = Job(self.transport, self.size, folder, self._random.randrange(1 << 30))
-    self._wait_for_moment(job)
+    job = self.start(folder)
+    if self.is_early:
+      time.sleep(self.dice.random() * START_SECONDS)
+    elif job.wait_for_work(120):
+      time.sleep(self.dice.random() * WORK_SECONDS)
     # A launcher may not have come to it yet.
-    end = time.monotonic() + self.patience
-    while not job.pids().get(self.victim) and job.runs() and time.monotonic() < end:
-      time.sleep(0.02)
+    job.wait(self.patience, lambda: job.pids().get(self.victim))
     killed = time.time()
     try:
       os.kill(job.pids()[self.victim], signal.SIGKILL)
     except (KeyError, ProcessLookupError):
-      self.findings.append("the process to kill was missing")
+      self.findings.append(job.refusal() or "the process to kill was missing")
     self._watch(job, killed)
     left = things_left(folder, self.transport) - before
     end = time.monotonic() + MOMENT_SECONDS
@@ -89,7 +76,7 @@ class Case:
       time.sleep(0.1)
       left &= things_left(folder, self.transport)
     self.findings += [f"left: {path}" for path in sorted(left)]
-    return job.errors() if self.findings else ""
+    return job
 
   def _watch_mpirun(self, job: Job, killed: float) -> None:
     """What mpirun does to the survivors, which do not come to raise what they know."""
@@ -103,17 +90,12 @@ class Case:
     if not self.is_early:  # earlier they may not have met
       self.outcomes["a survivor named the dead process in mpirun's output" if names else "none of mpirun's named it"] += 1
 
-  def _wait_for_survivors(self, job: Job) -> None:
-    """Until those that live have loaded JAX, which on a busy machine takes longer than the patience with what they do then."""
-    end = time.monotonic() + IMPORT_SECONDS
-    while len(job.said("joins").keys() - {self.victim}) < self.size - 1 and job.runs() and time.monotonic() < end:
-      time.sleep(0.02)
-
   def _watch(self, job: Job, killed: float) -> None:
     if self.transport == "mpi":
       self._watch_mpirun(job, killed)
     else:
-      self._wait_for_survivors(job)
+      # On a busy machine loading JAX takes longer than the patience with what survivors do then.
+      job.wait(IMPORT_SECONDS, lambda: len(job.said("joins").keys() - {self.victim}) == self.size - 1)
       self.findings += job.wait_for_end(self.patience)
     for rank, code in job.codes().items():
       if rank != self.victim:
@@ -135,30 +117,11 @@ class Case:
 
 
 def main() -> int:
-  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser = case.parser(__doc__, "2,4,8")
   parser.add_argument("--cases", type=int, default=20)
-  parser.add_argument("--first", type=int, default=0, help="number of the first case")
-  parser.add_argument("--seed", type=int, default=1)
-  parser.add_argument("--processes", default="2,4,8")
-  parser.add_argument("--transport", default="shm,ucx,mpi")
   parser.add_argument("--patience", type=float, default=60, help="seconds until a survivor that has loaded JAX counts as hanging")
-  asked = parser.parse_args()
-  outcomes: collections.Counter = collections.Counter()
-  slowest, bad = collections.defaultdict(list), 0
-  sizes = [int(size) for size in asked.processes.split(",")]
-  for number in range(asked.first, asked.first + asked.cases):
-    case = Case(number, asked.seed, sizes, asked.transport.split(","), asked.patience)
-    print(case.judge(), flush=True)
-    outcomes += case.outcomes
-    slowest[case.transport].append(case.slowest)
-    bad += bool(case.findings)
-  print(f"\n{asked.cases} cases, {bad} with findings")
-  for transport, seconds in slowest.items():
-    what = "survivor's end by mpirun" if transport == "mpi" else "error"
-    print(f"  {transport}: {len(seconds)} cases; slowest {what} {max(seconds):.2f} s, median {statistics.median(seconds):.2f} s")
-  for what, count in outcomes.most_common():
-    print(f"  {count:5} {what}")
-  return 1 if bad else 0
+  options = parser.parse_args()
+  return case.judge_all([Kill(options.first + i, options) for i in range(options.cases)])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from typing import Callable
 
-from hosts import HOSTS, ON_HOSTS, free_port
+from job import HOSTS, MPIRUN, ON_HOSTS, free_port
 
 SLURM = HOSTS.with_name("slurm_node.sh")
 RAY = HOSTS.with_name("ray_node.sh")
@@ -101,7 +101,7 @@ def by_open_mpi(program: str):
   def command(hosts: int, python: str) -> Command:
     if hosts == 2:
       return [*ON_HOSTS, "--hosts", "2", "--", python, "-c", program]
-    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", python, "-c", program]
+    return [*MPIRUN, "-n", "2", python, "-c", program]
   return command
 
 

@@ -1,6 +1,4 @@
-"""A process of a job (job.py): works until there is a file `enough`, or something is wrong: it says what and when.
-
-    member.py ADDRESS PROCESSES PROCESS   or, under mpirun,   member.py mpi
+"""A process of a case (case.py): works until there is a file `enough`, or something is wrong: it says what and when.
 
 It ends with 0, with 7 after an error, and with 8 after a wrong value.
 """
@@ -13,6 +11,8 @@ import threading
 import time
 import traceback
 
+import job
+
 FOLDER = pathlib.Path(os.environ["RELIABILITY_FOLDER"])
 
 
@@ -20,20 +20,6 @@ def say(rank: int, kind: str, text: str) -> None:
   path = FOLDER / f"{rank}.{kind}"
   path.with_suffix(".new").write_text(text)
   path.with_suffix(".new").rename(path)
-
-
-def join() -> int:
-  if sys.argv[1] == "mpi":
-    rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
-    say(rank, "pid", str(os.getpid()))
-    return rank
-  import jax
-
-  address, size, rank = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-  say(rank, "joins", "")
-  limit = int(os.environ.get("RELIABILITY_HEARTBEAT_S", "15"))
-  jax.distributed.initialize(address, size, rank, initialization_timeout=max(limit, 15), heartbeat_timeout_seconds=limit)
-  return rank
 
 
 def work(rank: int) -> int:
@@ -90,17 +76,21 @@ def end_with(parent: int) -> None:
 def main() -> None:
   if parent := os.environ.get("RELIABILITY_PARENT"):
     threading.Thread(target=end_with, args=(int(parent),), daemon=True).start()
-  rank = int(sys.argv[3]) if len(sys.argv) > 3 else -1
+  rank = int(os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PROCESS_ID"])
+  limit = int(os.environ.get("RELIABILITY_HEARTBEAT_S", "15"))
   try:
-    rank = join()
+    import jax  # takes a while
+
+    say(rank, "joins", "")
+    job.join(initialization_timeout=max(limit, 15), heartbeat_timeout_seconds=limit)
     say(rank, "right", str(work(rank)))
   except AssertionError:
     say(rank, "wrong", traceback.format_exc())
-    sys.exit(8)
+    sys.exit(job.WRONG_CODE)
   except Exception as error:  # the error of a survivor
     say(rank, "error", f"{time.time()} {str(error)[:300]}")
     print(error, file=sys.stderr)
-    sys.exit(7)
+    sys.exit(job.ERROR_CODE)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ given) runs unchanged, with four processes of two devices, as JAX's own launcher
 every process; one that a process skips is counted as skipped.  Files that JAX runs on GPUs or TPUs alone (BUILD there) are left
 out, unless they are named.  socket_transfer_test.py needs a port for each process: pip install portpicker.
 
-`shm`: processes of one host. `ucx`: two on each of two pretended hosts. `mpi`: these under mpirun.  `--platform cpu`: JAX's own
+`shm`: processes of one host. `ucx`: two on each of two simulated hosts. `mpi`: these under mpirun.  `--platform cpu`: JAX's own
 client, to compare with.
 """
 
@@ -17,12 +17,10 @@ import collections
 import os
 import pathlib
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 
-from hosts import ON_HOSTS, REFUSED, free_port
+from job import Job, free_port
 
 PROCESSES, DEVICES = 4, 2
 # What a process of any launcher runs: the test as JAX's launcher starts it, and what it says in a file of its own.
@@ -39,43 +37,22 @@ RESULT = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+)", re.MULTILINE)
 WORST = ["OK", "SKIPPED", "FAILED"]
 
 
-def commands(transport: str, python: str, file: pathlib.Path, logs: str) -> list[tuple[list[str], dict[str, str]]]:
-  """What starts the processes, with the variables of each."""
-  member = ["bash", "-c", MEMBER, "bash", python, str(file), logs]
-  address = f"127.0.0.1:{free_port()}"
-  if transport == "shm":
-    return [(member, {"COORDINATOR": address, "PROCESS_ID": str(rank)}) for rank in range(PROCESSES)]
-  hosts = [*ON_HOSTS, "--hosts", "2", "--ranks", str(PROCESSES // 2)]
-  if transport == "ucx":
-    return [([*hosts, "--plain", "--", *member], {})]
-  # The first process has the service, and every host the other one's address in its list of names.
-  return [([*hosts, "--", *member], {"COORDINATOR": f"pretended1:{address.split(':')[1]}"})]
-
-
 def run(transport: str, file: pathlib.Path, options: argparse.Namespace, logs: str) -> tuple[dict[str, str], str]:
   """How each test has ended, and what else there is to say."""
-  environment = os.environ | {"PROCESSES": str(PROCESSES), "JAX_PLATFORMS": options.platform, "MINIPOD_DEVICES": str(DEVICES),
-                              "JAX_NUM_CPU_DEVICES": str(DEVICES), "PYTHONDONTWRITEBYTECODE": "1",
-                              "TEST_UNDECLARED_OUTPUTS_DIR": logs}
-  with open(pathlib.Path(logs) / "launcher.log", "wb") as log:
-    jobs = [subprocess.Popen(command, env=environment | own, stdout=log, stderr=log, start_new_session=True)
-            for command, own in commands(transport, options.python, file, logs)]
-    said = []
-    for job in jobs:
-      try:
-        job.wait(options.limit)
-      except subprocess.TimeoutExpired:
-        said = [f"no end in {options.limit} s"]
-        os.killpg(job.pid, signal.SIGTERM)  # what has made hosts removes them
-        job.wait()
-  if any(job.returncode == REFUSED for job in jobs):
-    return {}, (pathlib.Path(logs) / "launcher.log").read_text().strip().splitlines()[-1]
+  variables = {"PROCESSES": str(PROCESSES), "JAX_PLATFORMS": options.platform, "MINIPOD_DEVICES": str(DEVICES),
+               "JAX_NUM_CPU_DEVICES": str(DEVICES), "PYTHONDONTWRITEBYTECODE": "1", "TEST_UNDECLARED_OUTPUTS_DIR": logs}
+  if transport == "mpi":  # the first process has the service, and every host the other one's address in its list of names
+    transport, variables["COORDINATOR"] = "mpi-hosts", f"pretended1:{free_port()}"
+  job = Job(transport, PROCESSES, ["bash", "-c", MEMBER, "bash", options.python, str(file), logs], pathlib.Path(logs), **variables)
+  said = [f"no end in {options.limit} s"] * bool(job.wait_for_end(options.limit))
+  if refusal := job.refusal():
+    return {}, refusal
   outcomes: dict[str, list[str]] = collections.defaultdict(list)
-  for path in pathlib.Path(logs).glob("[0-9].log"):
-    for outcome, name in RESULT.findall(path.read_text(errors="replace")):
+  for text in job.said("log").values():
+    for outcome, name in RESULT.findall(text):
       outcomes[name].append(outcome)
-  if any(job.returncode for job in jobs):
-    said.append(f"ended with {[job.returncode for job in jobs]}")
+  if any(each.returncode for each in job.processes):
+    said.append(f"ended with {[each.returncode for each in job.processes]}")
   ended = {name: max(found, key=WORST.index) if len(found) == PROCESSES else "FAILED" for name, found in outcomes.items()}
   return ended, "; ".join(said)
 

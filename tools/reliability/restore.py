@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""orbax's emergency checkpoints with a killed process, over two pretended hosts: the bits of the undisturbed run.
+"""orbax's emergency checkpoints with a killed process, over two simulated hosts: the bits of the undisturbed run.
 
     tools/reliability/restore.py [--rounds 2] [--seed 1] [--python PYTHON]
 
@@ -24,7 +24,7 @@ import tempfile
 import time
 import traceback
 
-from hosts import ON_HOSTS, REFUSED
+from job import Job, join
 
 STEPS = 24
 LOCAL, PERSISTENT = 2, 8  # every so many steps
@@ -50,15 +50,12 @@ def make_manager(folder, mesh, state):
 
 
 def member(folder, has_manager):
+  rank = join()
   import jax
-  if "COORDINATOR" in os.environ:
-    jax.distributed.initialize(os.environ["COORDINATOR"], int(os.environ["NUM_PROCESSES"]), int(os.environ["PROCESS_ID"]))
   import jax.numpy as jnp
   import numpy as np
   from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
-  rank = jax.process_index()
-  (folder / f"{rank}.pid").write_text(str(os.getpid()))
   mesh = Mesh(np.array(jax.devices()).reshape(2, -1), ("replica", "shard"))
   rows, whole, batch = (NamedSharding(mesh, spec) for spec in (P("shard"), P(), P(("replica", "shard"))))
 
@@ -116,26 +113,18 @@ def member(folder, has_manager):
 
 
 def start(python, folder, *arguments):
-  command = [*ON_HOSTS, "--plain", "--hosts", "2", "--ranks", str(PER_HOST), "--",
-             python, __file__, "--member", str(folder), *arguments]
   # orbax broadcasts on devices that call themselves TPUs or GPUs.
-  environment = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": str(DEVICES), "MINIPOD_PLATFORM": "tpu",
-                              "TF_CPP_MIN_LOG_LEVEL": "3"}
-  return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          start_new_session=True)
+  return Job("ucx", PROCESSES, [python, __file__, "--member", str(folder), *arguments], folder, MINIPOD_DEVICES=str(DEVICES),
+             MINIPOD_PLATFORM="tpu")
 
 
 def finish(job):
   """(status, output, the errors in standard error); ends processes that hang."""
-  try:
-    out, err = job.communicate(timeout=SECONDS)
-  except subprocess.TimeoutExpired:
-    os.killpg(job.pid, signal.SIGTERM)
-    out, err = job.communicate()
-    err += f"\n**no end in {SECONDS} s**"
-  if job.returncode == REFUSED:
-    sys.exit(err.strip().splitlines()[-1])
-  return job.returncode, out, " ".join(re.findall(r"^\S*(?:Error|Exception|no end)\b.*", err, re.MULTILINE))[:2000]
+  hangs = [f"**no end in {SECONDS} s**"] * bool(job.wait_for_end(SECONDS))
+  if refusal := job.refusal():
+    sys.exit(refusal)
+  errors = [line for text in job.said("err").values() for line in re.findall(r"^\S*(?:Error|Exception)\b.*", text, re.MULTILINE)]
+  return job.processes[0].returncode, (job.folder / "job.out").read_text(), " ".join(errors + hangs)[:2000]
 
 
 def bits(out, processes):
@@ -147,11 +136,8 @@ def bits(out, processes):
 def killed(python, folder, victim, moment):
   """Runs until the victim has done so many steps, and kills it; how the job has ended, and after how many seconds."""
   job = start(python, folder, "--saved")
-  step = folder / f"{victim}.step"
-  end = time.monotonic() + SECONDS
-  while time.monotonic() < end and job.poll() is None and not (step.exists() and int(step.read_text() or 0) >= moment):
-    time.sleep(0.005)
-  os.kill(int((folder / f"{victim}.pid").read_text()), signal.SIGKILL)
+  job.wait(SECONDS, lambda: int(job.said("step").get(victim) or 0) >= moment)
+  os.kill(job.pids()[victim], signal.SIGKILL)
   begin = time.monotonic()
   status, _, err = finish(job)
   return status, time.monotonic() - begin, err

@@ -9,22 +9,20 @@ A *stop* is a SIGSTOP of one of them, for 1 to 20 s, with a MINIPOD_COLLECTIVE_T
 limit is longer, all processes must continue as if nothing had happened; if it is shorter, all others must end with an
 error that names the silent process, soon after the limit, and the stopped one must end when it continues.
 
-A *link* is the one between two pretended hosts (needs root): it loses 2 to 30 % of its packets for 2 to 15 s, or it is cut for 1 to 25 s
+A *link* is the one between two simulated hosts (needs root): it loses 2 to 30 % of its packets for 2 to 15 s, or it is cut for 1 to 25 s
 and restored, with a limit of 4 or of 120 s. All must continue, or all must end with an error.
 
 A case is made of its number and the seed alone: `--first 17 --stops 1`, `--first 3 --stops 0 --links 1`.
 """
 
 import argparse
-import collections
 import os
 import pathlib
-import random
 import signal
 import sys
-import tempfile
 import time
 
+import case
 from cable import Cable
 from job import ERROR_CODE, Job
 
@@ -34,35 +32,32 @@ SLACK = 5
 HEARTBEAT = "100"  # of JAX, which shall not end a job here
 
 
-class Case:
-  """A job that is disturbed once; `transport`: as of a Job."""
+class Silence(case.Case):
+  """Processes do not hear of each other for a while; `slowest`: of an error after the limit."""
 
   def __init__(self, kind: str, number: int, options: argparse.Namespace, transports: list[str]):
-    self.dice = random.Random(f"{options.seed}/{kind}/{number}")
-    self.name = f"{kind} {number}"
-    self.transport = self.dice.choice(transports)
-    self.size = self.dice.choice([int(size) for size in options.processes.split(",")])
+    super().__init__(number, f"{options.seed}/{kind}/{number}", options, transports)
+    self.kind = kind
     self.limit = 0
     self.what = ""
-    self.findings: list[str] = []
     self.outcome = ""
 
-  def judge(self) -> str:
-    """Runs the case; what there is to say of it."""
-    with tempfile.TemporaryDirectory(prefix="silences-") as name:
-      job = Job(self.transport, self.size, pathlib.Path(name), self.dice.randrange(1 << 30), RELIABILITY_HEARTBEAT_S=HEARTBEAT,
-                MINIPOD_COLLECTIVE_TIMEOUT_S=str(self.limit), MINIPOD_COLLECTIVE_WARN_S="0")
-      if job.wait_for_work(120):
-        time.sleep(self.dice.random() * 2)
-        self._disturb(job)
-        (job.folder / "enough").touch()
-      else:
-        self.findings.append(job.refusal() or "it has not begun to work")
-      self.findings += job.wait_for_end(PATIENCE)
-      self._judge_end(job)
-      said = job.errors() if self.findings else ""
-    found = "".join("; " + finding for finding in self.findings)
-    return f"{self.name}: {self.transport}, {self.size} processes, {self.what}, limit {self.limit} s: {self.outcome}{found}{said}"
+  def title(self) -> str:
+    return (f"{self.kind} {self.number}: {self.transport}, {self.size} processes, {self.what}, limit {self.limit} s: {self.outcome}")
+
+  def run(self, folder: pathlib.Path) -> Job:
+    job = self.start(folder, RELIABILITY_HEARTBEAT_S=HEARTBEAT, MINIPOD_COLLECTIVE_TIMEOUT_S=str(self.limit),
+                     MINIPOD_COLLECTIVE_WARN_S="0")
+    if job.wait_for_work(120):
+      time.sleep(self.dice.random() * 2)
+      self._disturb(job)
+      (folder / "enough").touch()
+    else:
+      self.findings.append(job.refusal() or "it has not begun to work")
+    self.findings += job.wait_for_end(PATIENCE)
+    self._judge_end(job)
+    self.outcomes[f"{self.kind}, {self.transport}: {self.outcome}"] += 1
+    return job
 
   def _disturb(self, job: Job) -> None:
     raise NotImplementedError
@@ -78,7 +73,7 @@ class Case:
         self.findings.append(f"process {rank} ended with {code}")
 
 
-class Stop(Case):
+class Stop(Silence):
   """One process is silent for a while."""
 
   def __init__(self, number: int, options: argparse.Namespace):
@@ -90,14 +85,11 @@ class Stop(Case):
     self.seconds = round(self.dice.uniform(1 if self.is_under else 6, 20), 1)
     self.limit = int(self.seconds + self.dice.uniform(4, 20) if self.is_under else self.dice.uniform(1, self.seconds - SLACK + 1))
     self.what = f"{self.victim} silent for {self.seconds} s"
-    self.slowest = 0.0
 
   def _disturb(self, job: Job) -> None:
     pid, begin = job.pids()[self.victim], time.time()
     os.kill(pid, signal.SIGSTOP)
-    # mpirun ends the stopped process with the first that has an error.
-    while time.time() < begin + self.seconds and job.runs():
-      time.sleep(0.02)
+    job.wait(self.seconds)  # mpirun ends the stopped process with the first that has an error
     try:
       os.kill(pid, signal.SIGCONT)
     except ProcessLookupError:
@@ -107,10 +99,8 @@ class Stop(Case):
 
   def _judge_errors(self, job: Job, begin: float) -> None:
     """Of those that the silent process has kept waiting longer than the limit."""
-    end = time.time() + SLACK
     wanted = 1 if self.transport.startswith("mpi") else self.size - 1  # mpirun ends those that have no error yet
-    while len(job.said("error")) < wanted and time.time() < end and job.runs():
-      time.sleep(0.02)
+    job.wait(SLACK, lambda: len(job.said("error")) >= wanted)
     errors = {rank: text for rank, text in job.said("error").items() if rank != self.victim}
     for rank, text in errors.items():
       moment, _, words = text.partition(" ")
@@ -128,7 +118,7 @@ class Stop(Case):
       self.findings.append(f"not all continue: {job.said('error')}")
 
 
-class Link(Case):
+class Link(Silence):
   """The hosts hear each other badly, or not at all, for a while."""
 
   def __init__(self, number: int, options: argparse.Namespace):
@@ -152,27 +142,12 @@ class Link(Case):
 
 
 def main() -> int:
-  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+  parser = case.parser(__doc__, "2,4")
   parser.add_argument("--stops", type=int, default=5)
   parser.add_argument("--links", type=int, default=5)
-  parser.add_argument("--first", type=int, default=0, help="number of the first case of each kind")
-  parser.add_argument("--seed", type=int, default=1)
-  parser.add_argument("--processes", default="2,4")
-  parser.add_argument("--transport", default="shm,ucx,mpi")
   options = parser.parse_args()
   numbers = [(Stop, number) for number in range(options.stops)] + [(Link, number) for number in range(options.links)]
-  outcomes: collections.Counter = collections.Counter()
-  bad, slowest = 0, 0.0
-  for kind, number in numbers:
-    case = kind(options.first + number, options)
-    print(case.judge(), flush=True)
-    outcomes[f"{kind.__name__.lower()}, {case.transport}: {case.outcome}"] += 1
-    bad += bool(case.findings)
-    slowest = max(slowest, getattr(case, "slowest", 0.0))
-  print(f"\n{len(numbers)} cases, {bad} with findings; slowest error {slowest:.2f} s after the limit")
-  for what, count in sorted(outcomes.items()):
-    print(f"  {count:5} {what}")
-  return 1 if bad else 0
+  return case.judge_all([kind(options.first + number, options) for kind, number in numbers])
 
 
 if __name__ == "__main__":
