@@ -200,20 +200,26 @@ static void best_row(const mp_best_t *best, const void *row, int64_t length, voi
   *out_value = last + loops->find(best_load(best, row, last, n, scratch), n, true, &most);
 }
 
+// In the scratch memory of lanes: the rows of their values, and behind them those of positions.
+static int32_t *best_lane_values(void *scratch) {
+  return (int32_t *)(void *)((char *)scratch + (size_t)2 * MP_BEST_LANES * 8);
+}
+
 // The same for neighbouring lanes, over `length` rows that are `stride` elements apart.
 static void best_lanes(const mp_best_t *best, const void *rows, int64_t lanes, int64_t stride,
-                       int64_t length, void *scratch, int32_t *out_values, int32_t *out_positions) {
+                       int64_t length, void *scratch) {
   const loops_t *loops = &g_loops[best->type];
   MP_ASSERT(loops->find != NULL && lanes <= MP_BEST_LANES && length > 0 && length <= INT32_MAX);
   char *acc = scratch, *loaded = acc + (size_t)MP_BEST_LANES * 8;
+  int32_t *values = best_lane_values(scratch), *positions = values + MP_BEST_LANES;
   memcpy(acc, best_load(best, rows, 0, lanes, loaded), (size_t)lanes * loops->size);
-  memset(out_values, 0, (size_t)lanes * sizeof(*out_values));
-  memset(out_positions, 0, (size_t)lanes * sizeof(*out_positions));
+  memset(values, 0, (size_t)lanes * sizeof(*values));
+  memset(positions, 0, (size_t)lanes * sizeof(*positions));
   for (int64_t r = 1; r < length; ++r) {
     const void *x = best_load(best, rows, r * stride, lanes, loaded);
     const int64_t size = (int64_t)best->size;
     mp_prefetch(rows, (r + 2) * stride * size, lanes * size);
-    loops->step[best->is_min](x, lanes, (int32_t)r, acc, out_values, out_positions);
+    loops->step[best->is_min](x, lanes, (int32_t)r, acc, values, positions);
   }
 }
 
@@ -226,25 +232,24 @@ bool mp_best_has_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced) 
          kept->dims[kept->rank - 1] >= SHORTEST_RUN;
 }
 
-int64_t mp_best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
-                        const mp_fold_axes_t *reduced, const void *array, const mp_best_box_t *box,
-                        void *scratch, char *out_values, char *out_positions) {
-  const int64_t size = (int64_t)best->size, stride = reduced->strides[0];
+int64_t mp_best_results(const mp_best_t *best, const mp_best_box_t *box, void *scratch,
+                        char *out_values, char *out_positions) {
+  const mp_fold_axes_t *kept = box->kept;
+  const int64_t size = (int64_t)best->size, stride = box->reduced->strides[0];
   const int64_t length = box->last - box->first, first = box->first * stride;
   const bool by_rows = stride == 1;
-  int32_t *values = (int32_t *)(void *)((char *)scratch + (size_t)2 * MP_BEST_LANES * 8);
-  int32_t *positions = values + MP_BEST_LANES;
+  const int32_t *values = best_lane_values(scratch), *positions = values + MP_BEST_LANES;
   int64_t count = mp_min_i64(box->end - box->begin, MP_BEST_LANES);
   mp_fold_walk_t walk;
   mp_fold_walk_begin(kept, kept->rank, box->begin, &walk);
   if (!by_rows) {
     const int64_t run = kept->dims[kept->rank - 1];
     count = mp_min_i64(count, run - box->begin % run);
-    const char *from = (const char *)array + (walk.offset + first) * size;
-    best_lanes(best, from, count, stride, length, scratch, values, positions);
+    const char *from = (const char *)box->array + (walk.offset + first) * size;
+    best_lanes(best, from, count, stride, length, scratch);
   }
   for (int64_t i = 0; i < count; ++i, mp_fold_walk_next(&walk)) {
-    const char *from = (const char *)array + (walk.offset + first) * size;
+    const char *from = (const char *)box->array + (walk.offset + first) * size;
     int64_t value = 0, position = 0;
     if (by_rows) {
       best_row(best, from, length, scratch, &value, &position);

@@ -32,17 +32,17 @@ bool mp_best_is_choice(const mp_block_t *region, bool is_min);
 // are.
 bool mp_best_has_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced);
 
-// Results [begin, end) of a reduction, over the reduced positions [first, last).
+// Results [begin, end) of a reduction of `array`, over the reduced positions [first, last).
 typedef struct {
+  const mp_fold_axes_t *kept, *reduced;
+  const void *array;
   int64_t begin, end, first, last;
 } mp_best_box_t;
 
 // Finds the values and positions of the first results of a box, without start values, and returns
-// how many it found, at most MP_BEST_LANES. `array` is operand 0 of the reduction; `scratch` has
-// MP_BEST_SCRATCH bytes.
+// how many it found, at most MP_BEST_LANES. `scratch` has MP_BEST_SCRATCH bytes.
 enum { MP_BEST_LANES = 512, MP_BEST_SCRATCH = 3 * MP_BEST_LANES * 8 };
-int64_t mp_best_results(const mp_best_t *best, const mp_fold_axes_t *kept,
-                        const mp_fold_axes_t *reduced, const void *array, const mp_best_box_t *box,
-                        void *scratch, char *out_values, char *out_positions);
+int64_t mp_best_results(const mp_best_t *best, const mp_best_box_t *box, void *scratch,
+                        char *out_values, char *out_positions);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_BEST_H_

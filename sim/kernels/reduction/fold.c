@@ -28,10 +28,10 @@ static mp_status_t fold_bind_operand(const mp_op_t *op, mp_dtype_t in, mp_dtype_
   return NULL;
 }
 
-mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_t *region,
-                           uint32_t num_operands, const mp_type_t *const *in,
-                           const mp_type_t *const *init, const mp_type_t *const *out,
+mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_fold_types_t *types,
                            mp_fold_t *out_fold) {
+  const mp_block_t *region = op->regions[0];
+  const uint32_t num_operands = types->num_operands;
   mp_fold_t fold = {.num_operands = num_operands};
   if (region->num_args != 2 * num_operands) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "the region has %u arguments instead of %u",
@@ -56,10 +56,10 @@ mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_
       acc = mp_ew_computing_type(acc);
       fold.type = acc;
       fold.blocks = mp_fold_blocks(fold.kind, acc);
-      fold.row = mp_fold_row_loop(fold.kind, in[k]->dtype, acc);
+      fold.row = mp_fold_row_loop(fold.kind, types->in[k]->dtype, acc);
     }
-    MP_RETURN_IF_ERROR(
-        fold_bind_operand(op, in[k]->dtype, init[k]->dtype, acc, out[k]->dtype, &fold.operands[k]));
+    MP_RETURN_IF_ERROR(fold_bind_operand(op, types->in[k]->dtype, types->init[k]->dtype, acc,
+                                         types->out[k]->dtype, &fold.operands[k]));
   }
   fold.scratch_bytes = (size_t)num_operands * 3 * LANES_BYTES + MP_FOLD_LANES * sizeof(int64_t) +
                        (size_t)num_operands * 6 * sizeof(void *) + 64 +
@@ -77,7 +77,8 @@ mp_status_t mp_fold_create_of(mp_arena_t *arena, const mp_op_t *op, mp_fold_t *o
     types[n + k] = mp_op_operand_type(op, n + k);
     types[2 * n + k] = mp_op_result_type(op, k);
   }
-  return mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, out_fold);
+  const mp_fold_types_t all = {n, .in = types, .init = types + n, .out = types + 2 * n};
+  return mp_fold_create(arena, op, &all, out_fold);
 }
 
 void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work) {
@@ -146,26 +147,25 @@ void mp_fold_fill(const mp_fold_t *fold, uint32_t k, int64_t lanes, const void *
 }
 
 const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k,
-                         int64_t lanes, const void *src, const int64_t *offsets, int64_t shift,
-                         bool contiguous, char *dst) {
+                         int64_t lanes, const mp_fold_place_t *place, char *dst) {
   MP_ASSERT(k < fold->num_operands && lanes > 0 && lanes <= MP_FOLD_LANES);
   const mp_fold_operand_t *operand = &fold->operands[k];
-  const char *base = NULL;
-  if (contiguous) {
-    const int64_t first = offsets[0] + shift;
+  const char *base = place->src;
+  if (place->contiguous) {
+    const int64_t first = place->offsets[0] + place->shift;
     base = work->source != NULL ? work->source->load(work->source, first, lanes)
-                                : (const char *)src + first * (int64_t)operand->in_size;
+                                : base + first * (int64_t)operand->in_size;
     if (!operand->converts) return base;
   } else {
     MP_ASSERT(work->source == NULL);
-    base = (const char *)src + shift * (int64_t)operand->in_size;
+    base += place->shift * (int64_t)operand->in_size;
     char *to = operand->converts ? work->spare[k] : dst;
     const int64_t size = (int64_t)operand->in_size;
     if (work->distance != 0) {
-      mp_copy_line(to, size, base + offsets[0] * size, work->distance * size, operand->in_size,
-                   lanes);
+      mp_copy_line(to, size, base + place->offsets[0] * size, work->distance * size,
+                   operand->in_size, lanes);
     } else {
-      mp_lanes_gather(operand->in_size, lanes, base, offsets, to);
+      mp_lanes_gather(operand->in_size, lanes, base, place->offsets, to);
     }
     if (!operand->converts) return dst;
     base = to;
@@ -186,13 +186,13 @@ int64_t mp_fold_run_length(const mp_fold_t *fold) {
 }
 
 void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
-                       int64_t count, const void *src, const int64_t *offsets, int64_t shift) {
+                       int64_t count, const mp_fold_place_t *place) {
   MP_ASSERT(k < fold->num_operands && lanes <= MP_FOLD_RUN_LANES);
   MP_ASSERT(count <= mp_fold_run_length(fold));
   const mp_fold_operand_t *operand = &fold->operands[k];
-  const char *base = (const char *)src + shift * (int64_t)operand->in_size;
+  const char *base = (const char *)place->src + place->shift * (int64_t)operand->in_size;
   char *to = operand->converts ? work->spare[k] : work->x[k];
-  mp_lanes_gather_runs(operand->in_size, lanes, count, base, offsets, to);
+  mp_lanes_gather_runs(operand->in_size, lanes, count, base, place->offsets, to);
   if (!operand->converts) return;
   const void *in[] = {to};
   mp_ew_run(&operand->load, lanes * count, in, work->x[k]);
@@ -256,7 +256,8 @@ static void fold_row_step(const mp_fold_t *fold, const mp_fold_work_t *work, con
   if (!is_read && work->source == NULL) {
     mp_prefetch(src, first * (int64_t)operand->in_size + 2 * bytes, bytes);
   }
-  const char *x = mp_fold_load(fold, work, 0, count, src, &first, 0, true, work->spare[0]);
+  const mp_fold_place_t place = {src, &first, 0, true};
+  const char *x = mp_fold_load(fold, work, 0, count, &place, work->spare[0]);
   if (is_block) {
     fold->blocks.step(acc, acc, x, is_read ? bytes : 0);
   } else {
@@ -271,7 +272,8 @@ static int64_t fold_row_begin(const mp_fold_t *fold, const mp_fold_work_t *work,
                               int64_t first, int64_t length, char *acc) {
   const int64_t lanes = mp_min_i64(length, MP_FOLD_LANES);
   const bool is_read = work->source == NULL && !fold->operands[0].converts;
-  const char *x = mp_fold_load(fold, work, 0, lanes, src, &first, 0, true, acc);
+  const mp_fold_place_t place = {src, &first, 0, true};
+  const char *x = mp_fold_load(fold, work, 0, lanes, &place, acc);
   const int64_t bytes = lanes * (int64_t)fold->operands[0].acc_size;
   if (length >= 2 * MP_FOLD_LANES && is_read && fold->blocks.step != NULL) {
     fold->blocks.step(acc, x, x + bytes, bytes);

@@ -50,12 +50,15 @@ typedef struct {
   mp_source_t *source;  // NULL, unless the caller sets it: elements are read from an array
 } mp_fold_work_t;
 
-// Makes the fold of an op whose elements, start values and results have the types `in`, `init` and
-// `out` ([num_operands] each). The verifier has checked that `region` fits.
+// The types of elements, start values and results, [num_operands] each.
+typedef struct {
+  uint32_t num_operands;
+  const mp_type_t *const *in, *const *init, *const *out;
+} mp_fold_types_t;
+
+// Makes the fold of an op by its first region, of which the verifier has checked that it fits.
 MP_NODISCARD mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op,
-                                        const mp_block_t *region, uint32_t num_operands,
-                                        const mp_type_t *const *in, const mp_type_t *const *init,
-                                        const mp_type_t *const *out, mp_fold_t *out_fold);
+                                        const mp_fold_types_t *types, mp_fold_t *out_fold);
 
 // The same for an op that has its elements and then its start values as operands, and one region.
 MP_NODISCARD mp_status_t mp_fold_create_of(mp_arena_t *arena, const mp_op_t *op,
@@ -76,13 +79,19 @@ void mp_fold_start(const mp_fold_t *fold, const mp_fold_work_t *work, int64_t la
 // Sets the accumulators `acc` of operand k to the start value `init`.
 void mp_fold_fill(const mp_fold_t *fold, uint32_t k, int64_t lanes, const void *init, char *acc);
 
-// Loads an element of operand k for each lane, at `src` plus the lane's offset plus `shift`
-// (counted in elements), in the accumulators' type. With `contiguous` the lanes are neighbours, and
-// only offsets[0] counts. Returns where the elements are: in `dst`, or in the operand itself if
-// they are contiguous and need no conversion.
+// Where lanes have their elements: at `src` plus the lane's offset plus `shift`, counted in
+// elements. If `contiguous`, the lanes are neighbours, and only offsets[0] counts.
+typedef struct {
+  const void *src;
+  const int64_t *offsets;
+  int64_t shift;
+  bool contiguous;
+} mp_fold_place_t;
+
+// Loads an element of operand k for each lane, in the accumulators' type. Returns where the
+// elements are: in `dst`, or in the operand itself if they are contiguous and need no conversion.
 const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k,
-                         int64_t lanes, const void *src, const int64_t *offsets, int64_t shift,
-                         bool contiguous, char *dst);
+                         int64_t lanes, const mp_fold_place_t *place, char *dst);
 
 // The number of elements per lane that mp_fold_load_runs can load at once, for up to
 // MP_FOLD_RUN_LANES lanes.
@@ -92,7 +101,7 @@ int64_t mp_fold_run_length(const mp_fold_t *fold);
 // neighbours one after the other. Element t of lane i goes to x[k][t * lanes + i], in the
 // accumulators' type.
 void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32_t k, int64_t lanes,
-                       int64_t count, const void *src, const int64_t *offsets, int64_t shift);
+                       int64_t count, const mp_fold_place_t *place);
 
 // Folds `length` >= 1 contiguous elements of `src`, from number `first` on, into one, `out`, of the
 // accumulator's type, without a start value. For folds of one operand and a known kind; the order
@@ -100,11 +109,17 @@ void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32
 void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src, int64_t first,
                  int64_t length, char *out);
 
-// Folds `rows` runs, one after the other at `x`, of `length` elements each, at most
-// MP_FOLD_ROW_MAX: out[i] = f(start, mp_fold_row(run i)). `row` folds one run; it is the fold's own
-// loop, or a loop for elements of another type, of `in_size` bytes.
-void mp_fold_rows(const mp_fold_t *fold, mp_fold_row_loop_t row, size_t in_size, const void *x,
-                  int64_t length, int64_t rows, const void *start, void *out);
+// Runs of `length` elements each, at most MP_FOLD_ROW_MAX, one after the other at `x`. `row` folds
+// one run; it is the fold's own loop, or a loop for elements of another type, of `in_size` bytes.
+typedef struct {
+  mp_fold_row_loop_t row;
+  size_t in_size;
+  const void *x;
+  int64_t length, count;
+} mp_fold_rows_t;
+
+// out[i] = f(start, mp_fold_row(run i)).
+void mp_fold_rows(const mp_fold_t *fold, const mp_fold_rows_t *rows, const void *start, void *out);
 
 // The longest run that mp_fold_row sums in lanes. Longer ones are divided into halves first, so
 // that the rounding errors of long sums stay small.

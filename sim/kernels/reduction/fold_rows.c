@@ -38,34 +38,34 @@ static void fold_rows_short(const mp_fold_t *fold, const char *x, int64_t length
 }
 
 // One row: tiles often have no more.
-static void fold_rows_one(const mp_fold_t *fold, mp_fold_row_loop_t row, const void *x,
-                          int64_t length, const void *start, void *out) {
+static void fold_rows_one(const mp_fold_t *fold, const mp_fold_rows_t *rows, const void *start,
+                          void *out) {
   _Alignas(16) char folded[MAX_ACC];
-  row(x, length, folded);
+  rows->row(rows->x, rows->length, folded);
   const void *in[] = {start, folded};
   fold->loop(1, in, out);
 }
 
-void mp_fold_rows(const mp_fold_t *fold, mp_fold_row_loop_t row, size_t in_size, const void *x,
-                  int64_t length, int64_t rows, const void *start, void *out) {
-  if (rows == 1) {
-    fold_rows_one(fold, row, x, length, start, out);
+void mp_fold_rows(const mp_fold_t *fold, const mp_fold_rows_t *rows, const void *start, void *out) {
+  if (rows->count == 1) {
+    fold_rows_one(fold, rows, start, out);
     return;
   }
+  const int64_t length = rows->length;
   _Alignas(64) char starts[MOST * MAX_ACC], folded[MOST * MAX_ACC];
   const size_t size = fold->operands[0].acc_size;
-  const bool is_short = fold_rows_are_side_by_side(in_size, size, length);
+  const bool is_short = fold_rows_are_side_by_side(rows->in_size, size, length);
   const int64_t step = is_short ? LANES : 1;
-  mp_fill(starts, start, size, mp_min_i64(rows, MOST));
-  for (int64_t begin = 0, count; begin < rows; begin += count) {
-    count = mp_min_i64(MOST, rows - begin);
+  mp_fill(starts, start, size, mp_min_i64(rows->count, MOST));
+  for (int64_t begin = 0, count; begin < rows->count; begin += count) {
+    count = mp_min_i64(MOST, rows->count - begin);
     for (int64_t r = 0; r < count; r += step) {
-      const char *from = (const char *)x + (size_t)((begin + r) * length) * in_size;
+      const char *from = (const char *)rows->x + (size_t)((begin + r) * length) * rows->in_size;
       char *to = folded + (size_t)r * size;
       if (is_short) {
         fold_rows_short(fold, from, length, mp_min_i64(LANES, count - r), to);
       } else {
-        row(from, length, to);
+        rows->row(from, length, to);
       }
     }
     const void *in[] = {starts, folded};

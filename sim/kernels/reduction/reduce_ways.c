@@ -29,7 +29,8 @@ static void reduce_ways_fold_runs(const mp_reduce_t *kernel, const mp_kernel_cal
   for (int64_t done = 0, some; done < count; done += some) {
     some = mp_min_i64(count - done, most);
     for (uint32_t k = 0; k < n; ++k) {
-      mp_fold_load_runs(fold, work, k, lanes, some, call->operands[k], work->offsets, shift + done);
+      const mp_fold_place_t place = {call->operands[k], work->offsets, shift + done, false};
+      mp_fold_load_runs(fold, work, k, lanes, some, &place);
     }
     for (int64_t t = 0; t < some; ++t) {
       for (uint32_t k = 0; k < n; ++k) {
@@ -42,20 +43,18 @@ static void reduce_ways_fold_runs(const mp_reduce_t *kernel, const mp_kernel_cal
 
 // Loads the elements of a reduced position for the block's lanes.
 static void reduce_ways_load(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                             const mp_fold_work_t *work, int64_t lanes, int64_t offset,
-                             bool contiguous) {
+                             const mp_fold_work_t *work, int64_t lanes, int64_t offset) {
   const mp_fold_t *fold = &kernel->fold;
   for (uint32_t k = 0; k < fold->num_operands; ++k) {
-    work->loaded[k] = mp_fold_load(fold, work, k, lanes, call->operands[k], work->offsets, offset,
-                                   contiguous, work->x[k]);
+    const mp_fold_place_t place = {call->operands[k], work->offsets, offset, work->distance == 1};
+    work->loaded[k] = mp_fold_load(fold, work, k, lanes, &place, work->x[k]);
   }
 }
 
 // Sets the accumulators of the block's lanes: to the start values, or, in a piece, to the elements
 // of the first position. Returns the position from which on the others are folded.
 static int64_t reduce_ways_begin_block(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                                       const mp_fold_work_t *work, int64_t lanes, int64_t first,
-                                       bool contiguous) {
+                                       const mp_fold_work_t *work, int64_t lanes, int64_t first) {
   const mp_fold_t *fold = &kernel->fold;
   const uint32_t n = fold->num_operands;
   if (kernel->num_pieces == 1) {
@@ -64,8 +63,7 @@ static int64_t reduce_ways_begin_block(const mp_reduce_t *kernel, const mp_kerne
     }
     return first;
   }
-  reduce_ways_load(kernel, call, work, lanes, mp_fold_axes_offset(&kernel->reduced, first),
-                   contiguous);
+  reduce_ways_load(kernel, call, work, lanes, mp_fold_axes_offset(&kernel->reduced, first));
   for (uint32_t k = 0; k < n; ++k) {
     memcpy(work->acc[k], work->loaded[k], (size_t)lanes * fold->operands[k].acc_size);
   }
@@ -83,9 +81,10 @@ static void reduce_ways_prefetch(const mp_reduce_t *kernel, const mp_kernel_call
 
 // Folds the reduced positions [first, last) of the block's lanes into the accumulators.
 static void reduce_ways_fold_block(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                                   const mp_fold_work_t *work, int64_t lanes, bool contiguous,
-                                   int64_t first, int64_t last) {
+                                   const mp_fold_work_t *work, int64_t lanes, int64_t first,
+                                   int64_t last) {
   const mp_fold_t *fold = &kernel->fold;
+  const bool contiguous = work->distance == 1;
   const mp_fold_axes_t *reduced = &kernel->reduced;
   uint32_t n = fold->num_operands;
   mp_fold_walk_t walk;
@@ -108,7 +107,7 @@ static void reduce_ways_fold_block(const mp_reduce_t *kernel, const mp_kernel_ca
     if (contiguous && !is_read && work->source == NULL) {
       reduce_ways_prefetch(kernel, call, lanes, work->offsets[0] + walk.offset + ahead);
     }
-    reduce_ways_load(kernel, call, work, lanes, walk.offset, contiguous);
+    reduce_ways_load(kernel, call, work, lanes, walk.offset);
     if (by_blocks) {
       const int64_t bytes = is_read ? ahead * (int64_t)fold->operands[0].in_size : 0;
       fold->blocks.step(work->acc[0], work->acc[0], work->loaded[0], bytes);
@@ -157,13 +156,11 @@ void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp
     lanes = reduce_ways_block_size(kernel, begin, share->end);
     MP_ASSERT(lanes > 0 && lanes <= MP_FOLD_LANES);
     work.distance = reduce_ways_find_lanes(kernel, begin, lanes, work.offsets);
-    const bool contiguous = work.distance == 1;
     if (source != NULL) {
       source->limit = reduce_ways_is_one_run(kernel, lanes) ? lanes * share->last : 0;
     }
-    const int64_t first =
-        reduce_ways_begin_block(kernel, call, &work, lanes, share->first, contiguous);
-    reduce_ways_fold_block(kernel, call, &work, lanes, contiguous, first, share->last);
+    const int64_t first = reduce_ways_begin_block(kernel, call, &work, lanes, share->first);
+    reduce_ways_fold_block(kernel, call, &work, lanes, first, share->last);
     if (kernel->num_pieces > 1) {
       mp_reduce_keep(kernel, call, &work, share->piece, begin, lanes);
       continue;
@@ -178,10 +175,10 @@ void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp
 // ---- Rows (one operand, recognised kinds) ----
 
 // Folds rows [first, last) of the result at `offset`, of `length` elements each, into the
-// accumulator: after its start value, or, if `is_piece`, without one.
+// accumulator: after its start value, or, of a piece, without one.
 static void reduce_ways_fold_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                                   const mp_fold_work_t *work, int64_t offset, int64_t length,
-                                  const mp_reduce_share_t *share, bool is_piece) {
+                                  const mp_reduce_share_t *share) {
   const mp_fold_t *fold = &kernel->fold;
   const mp_fold_axes_t *reduced = &kernel->reduced;
   char *acc = work->acc[0];
@@ -190,7 +187,7 @@ static void reduce_ways_fold_rows(const mp_reduce_t *kernel, const mp_kernel_cal
   for (int64_t r = share->first; r < share->last; ++r, mp_fold_walk_next(&row)) {
     _Alignas(16) char one[16];
     const int64_t from = offset + row.offset;
-    const bool is_first = is_piece && r == share->first;
+    const bool is_first = kernel->num_pieces > 1 && r == share->first;
     if (work->source != NULL) work->source->limit = from + length;
     mp_fold_row(fold, work, call->operands[0], from, length, is_first ? acc : one);
     if (is_first) continue;
@@ -217,7 +214,8 @@ static void reduce_ways_neighbours(const mp_reduce_t *kernel, const mp_kernel_ca
   for (int64_t i = share->begin, count; i < share->end; i += count) {
     count = mp_min_i64(MP_FOLD_LANES, share->end - i);
     const char *x = (const char *)call->operands[0] + (size_t)(i * length) * operand->in_size;
-    mp_fold_rows(fold, fold->row, operand->in_size, x, length, count, start, work->acc[0]);
+    const mp_fold_rows_t rows = {fold->row, operand->in_size, x, length, count};
+    mp_fold_rows(fold, &rows, start, work->acc[0]);
     mp_fold_store(fold, 0, count, work->acc[0],
                   (char *)call->results[0] + (size_t)i * operand->out_size);
   }
@@ -245,7 +243,7 @@ void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_
   mp_fold_walk_begin(&kernel->kept, kernel->kept.rank, share->begin, &result);
   for (int64_t i = share->begin; i < share->end; ++i, mp_fold_walk_next(&result)) {
     if (!is_piece) mp_fold_fill(fold, 0, 1, call->operands[1], work.acc[0]);
-    reduce_ways_fold_rows(kernel, call, &work, result.offset + shift, length, rows, is_piece);
+    reduce_ways_fold_rows(kernel, call, &work, result.offset + shift, length, rows);
     if (is_piece) {
       mp_reduce_keep(kernel, call, &work, share->piece, i, 1);
     } else {
@@ -275,15 +273,15 @@ static void reduce_ways_fold_group(const mp_reduce_t *kernel, const mp_kernel_ca
   const size_t size = fold->operands[0].acc_size;
   char *acc = work->acc[0];
   int64_t rows = mp_min_i64(MP_FOLD_LANES / columns, last - first);
+  mp_fold_place_t place = {call->operands[0], work->offsets, 0, true};
   work->offsets[0] = base + first * columns;
-  const char *loaded =
-      mp_fold_load(fold, work, 0, rows * columns, call->operands[0], work->offsets, 0, true, acc);
+  const char *loaded = mp_fold_load(fold, work, 0, rows * columns, &place, acc);
   if (loaded != acc) memcpy(acc, loaded, (size_t)(rows * columns) * size);
   const bool by_blocks = rows * columns == MP_FOLD_LANES && fold->blocks.step != NULL;
   for (int64_t at = work->offsets[0] + rows * columns, lanes; at < end; at += lanes) {
     lanes = mp_min_i64(rows * columns, end - at);
-    loaded = mp_fold_load(fold, work, 0, lanes, call->operands[0], work->offsets,
-                          at - work->offsets[0], true, work->x[0]);
+    place.shift = at - work->offsets[0];
+    loaded = mp_fold_load(fold, work, 0, lanes, &place, work->x[0]);
     if (by_blocks && lanes == MP_FOLD_LANES) {
       fold->blocks.step(acc, acc, loaded, MP_FOLD_LANES * (int64_t)fold->operands[0].in_size);
     } else {
@@ -366,9 +364,9 @@ static void reduce_ways_fold_segments(const mp_reduce_t *kernel, const mp_kernel
     // Only the last segment may be shorter.
     int64_t active = (lanes - 1) * length + step < total ? lanes : lanes - 1;
     for (uint32_t k = 0; k < n; ++k) {
+      const mp_fold_place_t place = {call->operands[k], work->offsets, base, false};
       char *dst = step == 0 ? work->acc[k] : work->x[k];
-      work->loaded[k] =
-          mp_fold_load(fold, work, k, active, call->operands[k], work->offsets, base, false, dst);
+      work->loaded[k] = mp_fold_load(fold, work, k, active, &place, dst);
     }
     if (step > 0) mp_fold_step(fold, work, active, work->acc, work->loaded, captures);
     for (int64_t i = 0; i < active; ++i) {
@@ -402,11 +400,15 @@ void mp_reduce_best(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
   char *scratch = (char *)call->scratch + mp_round_up_64(fold->scratch_bytes);
-  mp_best_box_t box = {share->begin, share->end, share->first, share->last};
+  mp_best_box_t box = {.kept = &kernel->kept,
+                       .reduced = &kernel->reduced,
+                       .array = call->operands[0],
+                       .begin = share->begin,
+                       .end = share->end,
+                       .first = share->first,
+                       .last = share->last};
   while (box.begin < box.end) {
-    const int64_t count =
-        mp_best_results(&kernel->best, &kernel->kept, &kernel->reduced, call->operands[0], &box,
-                        scratch, work.acc[0], work.acc[1]);
+    const int64_t count = mp_best_results(&kernel->best, &box, scratch, work.acc[0], work.acc[1]);
     mp_reduce_end(kernel, call, &work, share, box.begin, count);
     box.begin += count;
   }

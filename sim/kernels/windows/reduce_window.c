@@ -30,8 +30,8 @@ static void reduce_window_fold_element(const reduce_window_t *kernel, const mp_k
   if (inside == 0) return;
   bool all = inside == lanes->lanes;
   for (uint32_t k = 0; k < n; ++k) {
-    work->loaded[k] = mp_fold_load(fold, work, k, inside, call->operands[k], lanes->offsets, 0,
-                                   false, work->x[k]);
+    const mp_fold_place_t place = {call->operands[k], lanes->offsets, 0, false};
+    work->loaded[k] = mp_fold_load(fold, work, k, inside, &place, work->x[k]);
   }
   // For the step, the accumulators of the participating lanes are packed into `spare`.
   char *const *acc = all ? work->acc : work->spare;

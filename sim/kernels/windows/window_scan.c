@@ -74,7 +74,8 @@ static void window_scan_run_line(const mp_window_scan_t *scan, const mp_kernel_c
     n = mp_min_i64(scan->length - done, MP_FOLD_LANES);
     int64_t at = line * scan->length + (scan->from_end ? scan->length - done - n : done);
     char *block = work->x[0];
-    const char *loaded = mp_fold_load(fold, work, 0, n, call->operands[0], &zero, at, true, block);
+    const mp_fold_place_t place = {call->operands[0], &zero, at, true};
+    const char *loaded = mp_fold_load(fold, work, 0, n, &place, block);
     if (loaded != block) memcpy(block, loaded, (size_t)n * types->acc_size);
     char *result = window_scan_cumulate(scan, n, block, work->spare[0]);
     const void *prefix[] = {carry, result}, *suffix[] = {result, carry};
@@ -119,8 +120,8 @@ static void window_scan_run_lanes(const mp_window_scan_t *scan, const mp_kernel_
   for (int64_t step = 0; step < scan->length; ++step) {
     int64_t shift = (scan->from_end ? scan->length - 1 - step : step) * scan->inner;
     for (uint32_t k = 0; k < n; ++k) {
-      work->loaded[k] = mp_fold_load(fold, work, k, lanes, call->operands[k], work->offsets, shift,
-                                     contiguous, work->x[k]);
+      const mp_fold_place_t place = {call->operands[k], work->offsets, shift, contiguous};
+      work->loaded[k] = mp_fold_load(fold, work, k, lanes, &place, work->x[k]);
     }
     if (scan->from_end) {
       mp_fold_start(fold, work, lanes, work->loaded, captures);

@@ -169,8 +169,8 @@ static void window_tree_run_lanes(state_t *state, const mp_kernel_call_t *call, 
   window_tree_reset(state);
   for (int64_t step = 0; step < tree->length; ++step) {
     const int64_t shift = (tree->from_end ? tree->length - 1 - step : step) * tree->inner;
-    const char *x = mp_fold_load(tree->fold, &work, 0, lanes, call->operands[0], work.offsets,
-                                 shift, contiguous, work.x[0]);
+    const mp_fold_place_t place = {call->operands[0], work.offsets, shift, contiguous};
+    const char *x = mp_fold_load(tree->fold, &work, 0, lanes, &place, work.x[0]);
     window_tree_step(state, 0, lanes, x, state->results);
     char *out = (char *)call->results[0] + shift * (int64_t)size;
     if (contiguous) {

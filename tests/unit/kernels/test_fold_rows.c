@@ -117,7 +117,7 @@ static void check_many(mp_reduce_kind_t kind, mp_dtype_t from, mp_dtype_t to, ui
     char start[BYTES] = {0}, found[ROWS_MOST * BYTES + 1];
     if (from == to) memcpy(start, g_row, size);
     memset(found, 0x5a, sizeof(found));
-    mp_fold_rows(&fold, fold.row, in_size, g_row, length, rows, start, found);
+    mp_fold_rows(&fold, &(mp_fold_rows_t){fold.row, in_size, g_row, length, rows}, start, found);
     for (int64_t r = 0; r < rows; ++r) {
       char one[BYTES];
       fold.row(g_row + (size_t)(r * length) * in_size, length, one);

@@ -166,7 +166,8 @@ static mp_status_t tile_compile_fold(mp_tile_compiler_t *c, const mp_op_t *op,
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(c->arena, held, NULL, 0, &type));
   *out_fold = fold;
-  return mp_fold_create(c->arena, op, op->regions[0], 1, &type, &type, &type, fold);
+  const mp_fold_types_t types = {1, .in = &type, .init = &type, .out = &type};
+  return mp_fold_create(c->arena, op, &types, fold);
 }
 
 static mp_status_t tile_compile_reduction(mp_tile_compiler_t *c, const mp_op_t *op) {

@@ -72,8 +72,9 @@ static void tile_run_reduce(const mp_tile_run_t *run, const mp_tile_step_t *step
   const char *in = run->at[step->in[0]], *start = run->at[step->in[1]];
   char *out = run->at[step->out];
   if (step->fold_row != NULL) {
-    mp_fold_rows(fold, step->fold_row, run->program->slots[step->in[0]].size, in, row, rows, start,
-                 out);
+    const size_t in_size = run->program->slots[step->in[0]].size;
+    const mp_fold_rows_t all = {step->fold_row, in_size, in, row, rows};
+    mp_fold_rows(fold, &all, start, out);
     return;
   }
   mp_fold_work_t work;
