@@ -263,39 +263,45 @@ static bool faults_meet_takes_end(const mp_faults_t *faults, const mp_fault_rule
   return rule->what.kind == MP_POD_FAULT_HOST && rule->what.host == *out_unit;
 }
 
-// What the fault takes away of the way of a transfer, by name; "": nothing.
+// What a fault takes away; no name: nothing.
+typedef struct {
+  mp_pod_fault_kind_t kind;
+  char name[560];
+} taken_t;
+
+// What the fault takes away of the way of a transfer.
 static mp_status_t faults_meet_on_way(mp_faults_t *faults, const mp_fault_rule_t *rule,
-                                      mp_network_end_t from, mp_network_end_t to, char *name,
-                                      size_t size, mp_pod_fault_kind_t *out_kind) {
+                                      mp_network_end_t from, mp_network_end_t to, taken_t *out) {
   uint64_t unit;
-  name[0] = '\0';
-  *out_kind = rule->what.kind;
+  out->name[0] = '\0';
+  out->kind = rule->what.kind;
   if (rule->what.kind != MP_POD_FAULT_LINK) {
-    if (faults_meet_takes_end(faults, rule, from, out_kind, &unit) ||
-        faults_meet_takes_end(faults, rule, to, out_kind, &unit)) {
-      snprintf(name, size, "%s %" PRIu64, mp_pod_fault_kind_name(*out_kind), unit);
+    if (faults_meet_takes_end(faults, rule, from, &out->kind, &unit) ||
+        faults_meet_takes_end(faults, rule, to, &out->kind, &unit)) {
+      snprintf(out->name, sizeof(out->name), "%s %" PRIu64, mp_pod_fault_kind_name(out->kind),
+               unit);
     }
     return NULL;
   }
   mp_transfer_t transfer;
   MP_RETURN_IF_ERROR(mp_network_message(faults->network, from, to, 1, &transfer));
   for (uint32_t i = 0; i < transfer.num_uses; ++i) {
-    if (transfer.uses[i].link == rule->link) snprintf(name, size, "link '%s'", rule->what.link);
+    if (transfer.uses[i].link != rule->link) continue;
+    snprintf(out->name, sizeof(out->name), "link '%s'", rule->what.link);
   }
   return NULL;
 }
 
 static mp_status_t faults_meet_transfer(mp_faults_t *faults, const mp_fault_rule_t *rule,
                                         mp_network_end_t from, mp_network_end_t to) {
-  char name[560];
-  mp_pod_fault_kind_t kind;
+  taken_t taken;
   if (!rule->is_on || !rule->what.is_dead) return NULL;
-  MP_RETURN_IF_ERROR(faults_meet_on_way(faults, rule, from, to, name, sizeof(name), &kind));
-  if (name[0] == '\0') return NULL;
-  return mp_status_make(faults_meet_code(kind),
+  MP_RETURN_IF_ERROR(faults_meet_on_way(faults, rule, from, to, &taken));
+  if (taken.name[0] == '\0') return NULL;
+  return mp_status_make(faults_meet_code(taken.kind),
                         "%s is dead (" MP_FAULT_RULE_FORMAT "); a transfer from %s %" PRId32
                         " to %s %" PRId32 " needs it",
-                        name, MP_FAULT_RULE_ARGS(rule), from.is_host ? "host" : "device",
+                        taken.name, MP_FAULT_RULE_ARGS(rule), from.is_host ? "host" : "device",
                         from.index, to.is_host ? "host" : "device", to.index);
 }
 

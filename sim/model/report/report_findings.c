@@ -371,7 +371,8 @@ mp_status_t mp_report_findings_make(mp_arena_t *arena, mp_report_places_t *place
   looked_at_t looked = {.finder = &f};
   for (uint32_t s = 0; s < books->twin->num_steps && looked.status == NULL; ++s) {
     const mp_moment_t time = books->books.times[s];
-    if (time != 0) mp_step_parts(books->twin, s, 0, 0, time, report_findings_look, &looked);
+    const mp_step_span_t span = {.step = s, .end = time};
+    if (time != 0) mp_step_parts(books->twin, &span, report_findings_look, &looked);
   }
   MP_RETURN_IF_ERROR(looked.status);
   MP_RETURN_IF_ERROR(report_findings_add_attentions(&f));

@@ -210,7 +210,7 @@ static mp_status_t report_rows_make_ops(const maker_t *m) {
     const mp_moment_t time = m->books->books.times[s];
     if (time == 0) continue;
     added_step_t step = {.maker = m, .count = m->books->books.counts[s], .ops = &ops};
-    mp_step_parts(twin, s, 0, 0, time, report_rows_add_part, &step);
+    mp_step_parts(twin, &(mp_step_span_t){.step = s, .end = time}, report_rows_add_part, &step);
     MP_RETURN_IF_ERROR(step.status);
   }
   for (uint32_t i = 0; i < ops.rows.count; ++i) {
@@ -244,7 +244,8 @@ static mp_status_t report_rows_add_layers(const maker_t *m, mp_report_layers_t *
   added_layers_t to = {.places = m->places, .layers = layers};
   for (uint32_t s = 0; s < twin->num_steps && to.status == NULL; ++s) {
     const mp_moment_t time = m->books->books.times[s];
-    if (time != 0) mp_step_parts(twin, s, 0, 0, time, report_rows_add_layer, &to);
+    const mp_step_span_t span = {.step = s, .end = time};
+    if (time != 0) mp_step_parts(twin, &span, report_rows_add_layer, &to);
   }
   const mp_replay_meetings_t *met = m->books->books.meetings;
   for (uint32_t c = 0; c < twin->num_collectives && to.status == NULL; ++c) {

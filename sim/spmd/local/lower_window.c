@@ -246,15 +246,17 @@ static mp_status_t lower_window_emit_mask(const mp_local_builder_t *e, mp_value_
   return mp_emit_select(e, is_own, value, others, out_value);
 }
 
-static mp_status_t lower_window_emit_pad(const mp_local_builder_t *e, mp_value_t *value,
-                                         uint32_t dim, int64_t around, int64_t interior,
-                                         mp_value_t *fill, mp_value_t **out_value) {
+// Pads by `around` on both sides, and as the view does between elements.
+static mp_status_t lower_window_emit_pad(const mp_local_builder_t *e, const view_t *view,
+                                         int64_t around, mp_value_t *fill, mp_value_t *value,
+                                         mp_value_t **out_value) {
+  const uint32_t dim = view->in;
   const uint32_t rank = value->type->rank;
   int64_t edges[MP_MAX_RANK] = {0}, between[MP_MAX_RANK] = {0}, dims[MP_MAX_RANK];
   edges[dim] = around;
-  between[dim] = interior;
+  between[dim] = view->interior;
   memcpy(dims, value->type->dims, rank * sizeof(*dims));
-  if (dims[dim] > 0) dims[dim] += (dims[dim] - 1) * interior;
+  if (dims[dim] > 0) dims[dim] += (dims[dim] - 1) * view->interior;
   dims[dim] += 2 * around;
   mp_named_attr_t attrs[3];
   MP_RETURN_IF_ERROR(mp_emit_ints(e, MP_ATTR_EDGE_PADDING_HIGH, edges, rank, &attrs[0]));
@@ -289,11 +291,11 @@ static mp_status_t lower_window_emit_cut(const mp_local_builder_t *e, mp_value_t
   return mp_emit_op(e, MP_OP_DYNAMIC_SLICE, operands, 1 + rank, type, &sizes, 1, out_value);
 }
 
-// Makes the interval that a part reads from the elements that it received: pads these on both sides
+// Replaces the elements that a part received by the interval that it reads: pads them on both sides
 // by the length of the interval, and then slices the interval from that.
 static mp_status_t lower_window_emit_view(const mp_local_builder_t *e, const mp_local_op_t *local,
                                           uint32_t operand, const view_t *view, mp_value_t *fill,
-                                          mp_value_t *value, mp_value_t **out_value) {
+                                          mp_value_t **value) {
   const mp_boxes_t *boxes = local->operands[operand];
   const mp_boxes_t *parts = local->results[0];
   const uint32_t count = boxes->num_partitions;
@@ -314,11 +316,10 @@ static mp_status_t lower_window_emit_view(const mp_local_builder_t *e, const mp_
   }
   // In a concatenation the next piece covers the elements after a shorter piece.
   if (local->op->code != MP_OP_CONCATENATE) {
-    MP_RETURN_IF_ERROR(lower_window_emit_mask(e, value, boxes, view->in, fill, &value));
+    MP_RETURN_IF_ERROR(lower_window_emit_mask(e, *value, boxes, view->in, fill, value));
   }
-  MP_RETURN_IF_ERROR(
-      lower_window_emit_pad(e, value, view->in, length, view->interior, fill, &value));
-  return lower_window_emit_cut(e, value, view->in, length, starts, count, out_value);
+  MP_RETURN_IF_ERROR(lower_window_emit_pad(e, view, length, fill, *value, value));
+  return lower_window_emit_cut(e, *value, view->in, length, starts, count, value);
 }
 
 static mp_status_t lower_window_emit_fill(const mp_local_builder_t *e, const mp_local_op_t *local,
@@ -350,8 +351,7 @@ static mp_status_t lower_window_emit_windows(const mp_local_op_t *local, mp_modu
     for (uint32_t v = 0; v < lower_window_num_views(op); ++v) {
       const view_t view = lower_window_view_of(op, v);
       if (lower_window_is_plain(&view) || !mp_boxes_is_cut(local->results[0], view.out)) continue;
-      MP_RETURN_IF_ERROR(
-          lower_window_emit_view(&e, local, i, &view, fill, operands[i], &operands[i]));
+      MP_RETURN_IF_ERROR(lower_window_emit_view(&e, local, i, &view, fill, &operands[i]));
     }
   }
   mp_op_spec_t changed = *spec;
@@ -432,9 +432,8 @@ static mp_status_t lower_window_emit_pieces(const mp_local_op_t *local, mp_modul
   MP_RETURN_IF_ERROR(mp_emit_splat(&e, scalar, zero, &fill));
   for (uint32_t i = 0; i < spec->num_operands; ++i) {
     const view_t view = lower_window_view_of_piece(local->op, i);
-    mp_value_t *piece = NULL;
-    MP_RETURN_IF_ERROR(
-        lower_window_emit_view(&e, local, i, &view, fill, spec->operands[i], &piece));
+    mp_value_t *piece = spec->operands[i];
+    MP_RETURN_IF_ERROR(lower_window_emit_view(&e, local, i, &view, fill, &piece));
     if (i != 0) {
       mp_value_t *is_own = NULL;
       MP_RETURN_IF_ERROR(

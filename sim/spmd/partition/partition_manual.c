@@ -90,14 +90,18 @@ static void partition_manual_append_atoms(const mp_atom_sharding_t *from, uint32
   }
 }
 
-// The boxes, on either side of the border, of a value that is cut by the manual axes of `sharding`
+// The boxes of a value on either side of the border.
+typedef struct {
+  const mp_boxes_t *outside, *inside;
+} placements_t;
+
+// The boxes of a value that is cut by the manual axes of `sharding`
 // and then by the free atoms of `free_sharding`. Writes nothing when these do not fit together.
 static mp_status_t partition_manual_add_free_atoms(const border_t *border, const mp_type_t *type,
                                                    const mp_sdy_sharding_t *sharding,
                                                    const mp_type_t *inner_type,
                                                    const mp_atom_sharding_t *free_sharding,
-                                                   const mp_boxes_t **out_outside,
-                                                   const mp_boxes_t **out_inside) {
+                                                   placements_t *out_placements) {
   mp_partitioner_t *p = border->p;
   const mp_atom_space_t *space = &p->propagation.space;
   uint32_t manual = 0;
@@ -120,26 +124,25 @@ static mp_status_t partition_manual_add_free_atoms(const border_t *border, const
   MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(space, border->inner, inner_type, inside, &boxes));
   // If a part is cut into uneven parts, these do not form a placement of the whole value.
   if (boxes == NULL || !mp_placement_is_even(boxes)) return NULL;
-  *out_inside = boxes;
-  return mp_atom_sharding_boxes(space, border->outer, type, outside, out_outside);
+  out_placements->inside = boxes;
+  return mp_atom_sharding_boxes(space, border->outer, type, outside, &out_placements->outside);
 }
 
-// The placements of a value on either side of the border: by the manual axes, and by the free axes
-// that propagation chose for `source`, the value on the side that decides.
+// The placements of a value: by the manual axes, and by the free axes that propagation chose for
+// `source`, the value on the side that decides.
 static mp_status_t partition_manual_cross(const border_t *border, const mp_type_t *type,
                                           const mp_sdy_sharding_t *sharding,
                                           const mp_type_t *inner_type, const mp_value_t *source,
-                                          const mp_boxes_t **out_outside,
-                                          const mp_boxes_t **out_inside) {
+                                          placements_t *out_placements) {
   mp_partitioner_t *p = border->p;
   MP_RETURN_IF_ERROR(mp_partitioner_manual_placement(p, border->op, type, sharding, border->axes,
-                                                     inner_type, out_outside));
-  *out_inside = NULL;
+                                                     inner_type, &out_placements->outside));
+  out_placements->inside = NULL;
   const mp_atom_sharding_t *free_sharding =
       p->is_propagated ? p->propagation.values[source->id] : NULL;
   if (free_sharding == NULL || !mp_type_is_static(type)) return NULL;
   return partition_manual_add_free_atoms(border, type, sharding, inner_type, free_sharding,
-                                         out_outside, out_inside);
+                                         out_placements);
 }
 
 static mp_status_t partition_manual_enter(const border_t *border, const mp_sdy_shardings_t *in) {
@@ -147,15 +150,13 @@ static mp_status_t partition_manual_enter(const border_t *border, const mp_sdy_s
   const mp_op_t *op = border->op;
   const mp_block_t *body = op->regions[0];
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_boxes_t *outside = NULL;
-    const mp_boxes_t *inside = NULL;
+    placements_t boxes = {0};
     MP_RETURN_IF_ERROR(partition_manual_cross(border, op->operands[i]->type, &in->shardings[i],
-                                              body->args[i].type, &body->args[i], &outside,
-                                              &inside));
+                                              body->args[i].type, &body->args[i], &boxes));
     mp_value_t *value = NULL;
-    MP_RETURN_IF_ERROR(
-        mp_versions_get(&p->versions, border->outer, op->operands[i], outside, op->loc, &value));
-    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &body->args[i], inside, value));
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, border->outer, op->operands[i], boxes.outside,
+                                       op->loc, &value));
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &body->args[i], boxes.inside, value));
   }
   return NULL;
 }
@@ -165,15 +166,14 @@ static mp_status_t partition_manual_leave(const border_t *border, const mp_sdy_s
   mp_partitioner_t *p = border->p;
   const mp_op_t *op = border->op;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    const mp_boxes_t *outside = NULL;
-    const mp_boxes_t *inside = NULL;
+    placements_t boxes = {0};
     MP_RETURN_IF_ERROR(partition_manual_cross(border, op->results[i].type, &out->shardings[i],
                                               terminator->operands[i]->type, &op->results[i],
-                                              &outside, &inside));
+                                              &boxes));
     mp_value_t *value = NULL;
-    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, border->inner, terminator->operands[i], inside,
-                                       op->loc, &value));
-    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], outside, value));
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, border->inner, terminator->operands[i],
+                                       boxes.inside, op->loc, &value));
+    MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], boxes.outside, value));
   }
   return NULL;
 }

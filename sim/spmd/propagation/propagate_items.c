@@ -235,9 +235,10 @@ static mp_status_t propagate_items_add_branches(mp_propagator_t *p, const mp_op_
 }
 
 // Adds the edge between a value outside of a manual region and the same value inside. `annotation`
-// is the outer value's sharding, which the region states.
+// is the outer value's sharding, which the region states; of `kind`, only the direction and the two
+// sets of manual axes are read.
 static mp_status_t propagate_items_add_border(mp_propagator_t *p, const mp_type_t *type,
-                                              bool is_entry, uint32_t own, uint32_t outer_manual,
+                                              const mp_border_t *kind,
                                               const mp_sdy_sharding_t *annotation,
                                               mp_atom_sharding_t *source,
                                               mp_atom_sharding_t *target) {
@@ -249,23 +250,21 @@ static mp_status_t propagate_items_add_border(mp_propagator_t *p, const mp_type_
   if (border == NULL || prefixes == NULL) return mp_status_out_of_memory();
   mp_atom_sharding_t *outer = NULL;
   bool found = false;
-  MP_RETURN_IF_ERROR(
-      mp_atom_sharding_import(p->arena, &p->out->space, annotation, outer_manual, &outer, &found));
+  MP_RETURN_IF_ERROR(mp_atom_sharding_import(p->arena, &p->out->space, annotation,
+                                             kind->outer_manual, &outer, &found));
   uint32_t used = outer->unreduced;
   for (uint32_t d = 0; d < type->rank && d < outer->rank; ++d) {
     const mp_atoms_t *atoms = &outer->dims[d].atoms;
     used |= mp_atoms_set(atoms);
-    for (uint32_t i = 0; i < atoms->count && (own >> atoms->atoms[i] & 1) != 0; ++i) {
+    for (uint32_t i = 0; i < atoms->count && (kind->manual >> atoms->atoms[i] & 1) != 0; ++i) {
       prefixes[d].atoms[prefixes[d].count++] = atoms->atoms[i];
     }
   }
-  *border = (mp_border_t){.is_entry = is_entry,
-                          .manual = own,
-                          .prefixes = prefixes,
-                          .outer_manual = outer_manual,
-                          .replicated = outer->replicated | (own & ~used),
-                          .unreduced = outer->unreduced,
-                          .unreduced_kind = outer->unreduced_kind};
+  *border = *kind;
+  border->prefixes = prefixes;
+  border->replicated = outer->replicated | (kind->manual & ~used);
+  border->unreduced = outer->unreduced;
+  border->unreduced_kind = outer->unreduced_kind;
   item.border = border;
   return MP_ARRAY_PUSH(p->arena, &p->items, item);
 }
@@ -280,17 +279,19 @@ static mp_status_t propagate_items_add_manual(mp_propagator_t *p, const mp_op_t 
   const mp_sdy_shardings_t *out = &mp_op_attr(op, MP_ATTR_OUT_SHARDINGS)->u.shardings;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_atom_sharding_t *inner = propagate_items_of(p, &body->args[i]);
-    const uint32_t outer_manual = inner == NULL ? 0 : inner->manual & ~own;
-    MP_RETURN_IF_ERROR(propagate_items_add_border(
-        p, body->args[i].type, true, own, outer_manual, &in->shardings[i],
-        propagate_items_of(p, op->operands[i]), propagate_items_of(p, &body->args[i])));
+    const mp_border_t kind = {
+        .is_entry = true, .manual = own, .outer_manual = inner == NULL ? 0 : inner->manual & ~own};
+    MP_RETURN_IF_ERROR(propagate_items_add_border(p, body->args[i].type, &kind, &in->shardings[i],
+                                                  propagate_items_of(p, op->operands[i]),
+                                                  propagate_items_of(p, &body->args[i])));
   }
   MP_RETURN_IF_ERROR(propagate_items_add_block(p, body));
   for (uint32_t i = 0; i < op->num_results && end != NULL && i < end->num_operands; ++i) {
     const mp_atom_sharding_t *outer = propagate_items_of(p, &op->results[i]);
-    MP_RETURN_IF_ERROR(propagate_items_add_border(
-        p, op->results[i].type, false, own, outer == NULL ? 0 : outer->manual, &out->shardings[i],
-        propagate_items_of(p, end->operands[i]), propagate_items_of(p, &op->results[i])));
+    const mp_border_t kind = {.manual = own, .outer_manual = outer == NULL ? 0 : outer->manual};
+    MP_RETURN_IF_ERROR(propagate_items_add_border(p, op->results[i].type, &kind, &out->shardings[i],
+                                                  propagate_items_of(p, end->operands[i]),
+                                                  propagate_items_of(p, &op->results[i])));
   }
   return NULL;
 }

@@ -13,12 +13,16 @@ typedef struct {
   int64_t index_vector_dim;
 } slicing_t;
 
-// Adds a factor to a dimension of the array (and of scatter's result), of the indices and of the
-// slices; a negative dimension stands for none. Scatter has several arrays and as many slices.
+// A dimension of the array (and of scatter's result), of the indices and of the slices; a negative
+// one stands for none.
+typedef struct {
+  int64_t array, indices, slices;
+} dims_t;
+
+// Adds a factor to the dimensions. Scatter has several arrays and as many slices.
 static mp_status_t rules_index_put_slicing(mp_rule_builder_t *builder, const slicing_t *s,
                                            int64_t size, mp_factor_kind_t kind, bool is_blocked,
-                                           int64_t array_dim, int64_t indices_dim,
-                                           int64_t slices_dim) {
+                                           dims_t dims) {
   uint16_t factor = 0;
   MP_RETURN_IF_ERROR(mp_rule_add_factor(builder, size, kind, is_blocked, &factor));
   const uint32_t count = s->is_scatter ? s->op->num_results : 1;
@@ -27,7 +31,7 @@ static mp_status_t rules_index_put_slicing(mp_rule_builder_t *builder, const sli
     // The tensors of gather are array, indices -> slices; those of scatter are arrays, indices,
     // slices -> arrays.
     const bool is_array = t < count || (s->is_scatter && t >= num_tensors - count);
-    const int64_t dim = is_array ? array_dim : t == count ? indices_dim : slices_dim;
+    const int64_t dim = is_array ? dims.array : t == count ? dims.indices : dims.slices;
     if (dim >= 0) MP_RETURN_IF_ERROR(mp_rule_put(builder, t, dim, factor));
   }
   return NULL;
@@ -70,18 +74,19 @@ static mp_status_t rules_index_put_window(mp_rule_builder_t *builder, const slic
   const int64_t array_size = s->array->dims[array_dim];
   const int64_t size = s->slices->dims[slices_dim];
   if (array_size == size) {
-    return rules_index_put_slicing(builder, s, size, MP_FACTOR_PASS, false, array_dim, -1,
-                                   slices_dim);
+    return rules_index_put_slicing(builder, s, size, MP_FACTOR_PASS, false,
+                                   (dims_t){array_dim, -1, slices_dim});
   }
   if (!s->is_scatter && size != 1) {
-    return rules_index_put_slicing(builder, s, array_size, MP_FACTOR_REPLICATE, true, array_dim, -1,
-                                   slices_dim);
+    return rules_index_put_slicing(builder, s, array_size, MP_FACTOR_REPLICATE, true,
+                                   (dims_t){array_dim, -1, slices_dim});
   }
   // Slices have one element of this dimension: one part has it, and the others contribute nothing.
   MP_RETURN_IF_ERROR(rules_index_put_slicing(
       builder, s, array_size, s->is_scatter ? MP_FACTOR_REPLICATE : MP_FACTOR_REDUCTION, false,
-      array_dim, -1, -1));
-  return rules_index_put_slicing(builder, s, size, MP_FACTOR_REPLICATE, false, -1, -1, slices_dim);
+      (dims_t){array_dim, -1, -1}));
+  return rules_index_put_slicing(builder, s, size, MP_FACTOR_REPLICATE, false,
+                                 (dims_t){-1, -1, slices_dim});
 }
 
 // Adds the factor of a dimension of the slices that is a dimension of the indices, and perhaps of
@@ -96,8 +101,8 @@ static mp_status_t rules_index_put_index_batch(mp_rule_builder_t *builder, const
   if (s->is_scatter && array_dim < 0) {
     kind = rules_index_is_common_reduction(s->op) ? MP_FACTOR_REDUCTION : MP_FACTOR_REPLICATE;
   }
-  return rules_index_put_slicing(builder, s, s->slices->dims[slices_dim], kind, false, array_dim,
-                                 indices_dim, slices_dim);
+  return rules_index_put_slicing(builder, s, s->slices->dims[slices_dim], kind, false,
+                                 (dims_t){array_dim, indices_dim, slices_dim});
 }
 
 static mp_status_t rules_index_put_dropped(mp_rule_builder_t *builder, const slicing_t *s) {
@@ -106,7 +111,7 @@ static mp_status_t rules_index_put_dropped(mp_rule_builder_t *builder, const sli
     const int64_t size = s->array->dims[dim];
     const mp_factor_kind_t gathered = size == 1 ? MP_FACTOR_REPLICATE : MP_FACTOR_REDUCTION;
     MP_RETURN_IF_ERROR(rules_index_put_slicing(
-        builder, s, size, s->is_scatter ? MP_FACTOR_PASS : gathered, false, dim, -1, -1));
+        builder, s, size, s->is_scatter ? MP_FACTOR_PASS : gathered, false, (dims_t){dim, -1, -1}));
   }
   return NULL;
 }
@@ -130,7 +135,7 @@ static mp_status_t rules_index_put_all(mp_rule_builder_t *builder, const slicing
   MP_RETURN_IF_ERROR(rules_index_put_dropped(builder, s));
   if (s->index_vector_dim >= (int64_t)s->indices->rank) return NULL;
   return rules_index_put_slicing(builder, s, s->indices->dims[s->index_vector_dim],
-                                 MP_FACTOR_REPLICATE, false, -1, s->index_vector_dim, -1);
+                                 MP_FACTOR_REPLICATE, false, (dims_t){-1, s->index_vector_dim, -1});
 }
 
 mp_status_t mp_rule_make_gather(mp_rule_builder_t *builder) {

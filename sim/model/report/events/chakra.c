@@ -115,23 +115,24 @@ static void chakra_put_text_attr(mp_strbuf_t *node, const char *name, mp_str_t v
 }
 
 // A node that the caller adds attributes to.
-static void chakra_begin(const trace_t *trace, node_type_t type, const char *name,
-                         const mp_loc_t *loc, mp_moment_t begin, mp_moment_t end,
-                         mp_strbuf_t *node) {
+static mp_strbuf_t chakra_begin(const trace_t *trace, node_type_t type, const char *name,
+                                const mp_loc_t *loc, mp_moment_t begin, mp_moment_t end) {
   const uint64_t microsecond = 1000000;
-  mp_strbuf_init(node);
-  mp_proto_put_varint(node, NODE_ID, trace->num_nodes);
+  mp_strbuf_t node;
+  mp_strbuf_init(&node);
+  mp_proto_put_varint(&node, NODE_ID, trace->num_nodes);
   const mp_str_t path = mp_op_path(loc);
-  mp_proto_put_bytes(node, NODE_NAME, path.size != 0 ? path : mp_str(name));
-  mp_proto_put_varint(node, NODE_TYPE, type);
+  mp_proto_put_bytes(&node, NODE_NAME, path.size != 0 ? path : mp_str(name));
+  mp_proto_put_varint(&node, NODE_TYPE, type);
   if (trace->num_nodes != 0) {
     const int64_t before = (int64_t)trace->num_nodes - 1;
-    mp_proto_put_packed(node, NODE_DATA_DEPS, &before, 1);
+    mp_proto_put_packed(&node, NODE_DATA_DEPS, &before, 1);
   }
-  mp_proto_put_varint(node, NODE_START_MICROS, begin / microsecond);
-  mp_proto_put_varint(node, NODE_DURATION_MICROS, (end - begin + microsecond / 2) / microsecond);
-  chakra_put_attr(node, "is_cpu_op", ATTR_BOOL, 0);
-  chakra_put_attr(node, "duration_ps", ATTR_UINT64, end - begin);
+  mp_proto_put_varint(&node, NODE_START_MICROS, begin / microsecond);
+  mp_proto_put_varint(&node, NODE_DURATION_MICROS, (end - begin + microsecond / 2) / microsecond);
+  chakra_put_attr(&node, "is_cpu_op", ATTR_BOOL, 0);
+  chakra_put_attr(&node, "duration_ps", ATTR_UINT64, end - begin);
+  return node;
 }
 
 static void chakra_end(mp_chakra_t *chakra, uint32_t device, mp_strbuf_t *node) {
@@ -144,9 +145,8 @@ static void chakra_end(mp_chakra_t *chakra, uint32_t device, mp_strbuf_t *node) 
 
 static void chakra_put_work(void *context, const mp_step_part_t *part) {
   mp_chakra_t *chakra = context;
-  mp_strbuf_t node;
-  chakra_begin(&chakra->traces[part->device], CHAKRA_COMP, part->kernel->name,
-               part->kernel->op->loc, part->begin, part->end, &node);
+  mp_strbuf_t node = chakra_begin(&chakra->traces[part->device], CHAKRA_COMP, part->kernel->name,
+                                  part->kernel->op->loc, part->begin, part->end);
   chakra_put_attr(&node, "num_ops", ATTR_INT64, (uint64_t)part->kernel->flops);
   chakra_put_attr(&node, "tensor_size", ATTR_UINT64, (uint64_t)part->kernel->bytes);
   chakra_end(chakra, part->device, &node);
@@ -154,7 +154,8 @@ static void chakra_put_work(void *context, const mp_step_part_t *part) {
 
 static void chakra_on_work(void *context, const mp_model_program_t *program, uint32_t device,
                            uint32_t step, mp_moment_t begin, mp_moment_t end) {
-  mp_step_parts(mp_model_program_twin(program), step, device, begin, end, chakra_put_work, context);
+  mp_step_parts(mp_model_program_twin(program), &(mp_step_span_t){step, device, begin, end},
+                chakra_put_work, context);
 }
 
 // CollectiveCommType by kind.
@@ -183,9 +184,9 @@ static uint64_t chakra_comm_type(mp_collective_kind_t kind) {
 static void chakra_put_message(mp_chakra_t *chakra, const mp_twin_collective_t *one,
                                const mp_model_message_t *message, uint32_t tag) {
   const uint32_t device = message->device, other = message->other;
-  mp_strbuf_t node;
-  chakra_begin(&chakra->traces[device], message->is_send ? CHAKRA_SEND : CHAKRA_RECV, one->name,
-               one->op->loc, message->begin, message->end, &node);
+  mp_strbuf_t node =
+      chakra_begin(&chakra->traces[device], message->is_send ? CHAKRA_SEND : CHAKRA_RECV, one->name,
+                   one->op->loc, message->begin, message->end);
   chakra_put_attr(&node, "comm_src", ATTR_INT32, message->is_send ? device : other);
   chakra_put_attr(&node, "comm_dst", ATTR_INT32, message->is_send ? other : device);
   chakra_put_attr(&node, "comm_tag", ATTR_INT32, tag);
@@ -241,8 +242,8 @@ static void chakra_put_collective(mp_chakra_t *chakra, const mp_model_program_t 
   char group[32];
   (void)snprintf(group, sizeof(group), "%" PRIu32,
                  mp_chakra_group_of(chakra->groups, program, one->collective, device));
-  mp_strbuf_t node;
-  chakra_begin(&chakra->traces[device], CHAKRA_COLL, one->name, one->op->loc, begin, end, &node);
+  mp_strbuf_t node =
+      chakra_begin(&chakra->traces[device], CHAKRA_COLL, one->name, one->op->loc, begin, end);
   chakra_put_attr(&node, "comm_type", ATTR_INT64, chakra_comm_type(one->collective->kind));
   chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(one->collective));
   chakra_put_text_attr(&node, "pg_name", mp_str(group));

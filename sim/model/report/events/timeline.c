@@ -108,19 +108,23 @@ static void timeline_put_field(mp_timeline_t *timeline, const char *name, mp_str
   mp_strbuf_put_json(timeline->out, text);
 }
 
+typedef struct {
+  int process;
+  uint32_t thread;
+} row_t;
+
 // The beginning of a complete event. The caller writes its arguments and its end.
 // Times are rounded before they are subtracted, so that neighbours stay neighbours. Rows are
 // counted from 1 in the file: Perfetto takes thread 0 for the one that has the number of its
 // process.
-static void timeline_put_slice(mp_timeline_t *timeline, int process, uint32_t thread,
-                               mp_moment_t begin, mp_moment_t end, const char *category,
-                               mp_str_t name) {
+static void timeline_put_slice(mp_timeline_t *timeline, row_t row, mp_moment_t begin,
+                               mp_moment_t end, const char *category, mp_str_t name) {
   const uint64_t from = begin / 1000, to = end / 1000;
   mp_strbuf_printf(timeline->out,
                    "{\"ph\":\"X\",\"pid\":%d,\"tid\":%" PRIu32 ",\"ts\":%" PRIu64
                    ".%03u,\"dur\":%" PRIu64 ".%03u,\"cat\":\"%s\",\"name\":",
-                   process, thread + 1, from / 1000, (unsigned)(from % 1000), (to - from) / 1000,
-                   (unsigned)((to - from) % 1000), category);
+                   row.process, row.thread + 1, from / 1000, (unsigned)(from % 1000),
+                   (to - from) / 1000, (unsigned)((to - from) % 1000), category);
   mp_strbuf_put_json(timeline->out, name);
 }
 
@@ -183,7 +187,7 @@ static void timeline_on_launch(void *context, const mp_model_program_t *program,
   timeline->out = &timeline->buffer;  // before what is late
   timeline_name_row(timeline, device, 0);
   if (!timeline_begin(timeline)) return;
-  timeline_put_slice(timeline, TIMELINE_DEVICES, device, begin, end, "launch",
+  timeline_put_slice(timeline, (row_t){TIMELINE_DEVICES, device}, begin, end, "launch",
                      mp_model_program_name(program));
   mp_strbuf_printf(timeline->out, ",\"args\":{\"device\":%" PRIu32, device);
   timeline_end(timeline);
@@ -204,8 +208,8 @@ static mp_str_t timeline_work_name(const mp_step_part_t *part) {
 static void timeline_put_work(void *context, const mp_step_part_t *part) {
   mp_timeline_t *timeline = context;
   if (!timeline_begin(timeline)) return;
-  timeline_put_slice(timeline, TIMELINE_DEVICES, part->device, part->begin, part->end, "work",
-                     timeline_work_name(part));
+  timeline_put_slice(timeline, (row_t){TIMELINE_DEVICES, part->device}, part->begin, part->end,
+                     "work", timeline_work_name(part));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"kind\":");
   mp_strbuf_put_json(timeline->out, mp_str(part->kernel->name));
   mp_strbuf_puts(timeline->out, ",\"class\":");
@@ -221,15 +225,14 @@ static void timeline_on_work(void *context, const mp_model_program_t *program, u
   mp_timeline_t *timeline = context;
   if (!timeline->scope.devices[device]) return;
   timeline_go_on(timeline, true);
-  mp_step_parts(mp_model_program_twin(program), step, device, begin, end, timeline_put_work,
-                timeline);
+  mp_step_parts(mp_model_program_twin(program), &(mp_step_span_t){step, device, begin, end},
+                timeline_put_work, timeline);
   timeline->written[device] = end;
 }
 
 // A collective on a row of a process, or the wait for it.
 typedef struct {
-  int process;
-  uint32_t device;
+  row_t row;
   uint32_t collective;
   bool is_waiting;
   mp_moment_t begin, end;
@@ -243,8 +246,7 @@ static void timeline_put_collective(mp_timeline_t *timeline, const mp_model_prog
   const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[bar->collective];
   const mp_collective_t *collective = one->collective;
   timeline_put_slice(
-      timeline, bar->process, bar->device, begin, bar->end,
-      bar->is_waiting ? "waiting" : "collective",
+      timeline, bar->row, begin, bar->end, bar->is_waiting ? "waiting" : "collective",
       bar->is_waiting ? MP_STR("waiting") : mp_str(mp_collective_kind_name(collective->kind)));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"collective\":");
   mp_strbuf_put_json(timeline->out, mp_str(mp_collective_kind_name(collective->kind)));
@@ -265,11 +267,8 @@ static void timeline_on_stream(void *context, const mp_model_program_t *program,
   if (!timeline->scope.devices[device]) return;
   timeline_go_on(timeline, true);
   timeline_name_row(timeline, device, TIMELINE_STREAM_ROW);
-  const bar_t bar = {.process = TIMELINE_STREAMS,
-                     .device = device,
-                     .collective = collective,
-                     .begin = begin,
-                     .end = end};
+  const bar_t bar = {
+      .row = {TIMELINE_STREAMS, device}, .collective = collective, .begin = begin, .end = end};
   timeline_put_collective(timeline, program, &bar, &timeline->streamed[device]);
 }
 
@@ -281,8 +280,7 @@ static void timeline_on_meeting(void *context, const mp_model_program_t *program
   if (!timeline->scope.devices[meeting->device]) return;
   timeline_go_on(timeline, true);
   mp_moment_t *written = &timeline->written[meeting->device];
-  bar_t bar = {.process = TIMELINE_DEVICES,
-               .device = meeting->device,
+  bar_t bar = {.row = {TIMELINE_DEVICES, meeting->device},
                .collective = meeting->collective,
                .is_waiting = true,
                .begin = meeting->arrival,
@@ -303,8 +301,8 @@ static void timeline_put_stretch(mp_timeline_t *timeline, uint32_t number) {
   if (!stretch->is_named) timeline_name(timeline, TIMELINE_LINKS, number, link->name);
   stretch->is_named = true;
   if (timeline_begin(timeline)) {
-    timeline_put_slice(timeline, TIMELINE_LINKS, number, stretch->begin, stretch->end, "link",
-                       mp_str(stretch->name));
+    timeline_put_slice(timeline, (row_t){TIMELINE_LINKS, number}, stretch->begin, stretch->end,
+                       "link", mp_str(stretch->name));
     mp_strbuf_puts(timeline->out, ",\"args\":{\"link\":");
     mp_strbuf_put_json(timeline->out, mp_str(link->name));
     timeline_put_number(timeline, "bytes", stretch->bytes);
@@ -363,7 +361,7 @@ static void timeline_on_enqueue(void *context, const mp_model_program_t *program
   timeline_go_on(timeline, false);
   timeline_put_sums(timeline);
   if (!timeline_begin(timeline)) return;
-  timeline_put_slice(timeline, TIMELINE_HOST, 0, moment, moment, "enqueue",
+  timeline_put_slice(timeline, (row_t){TIMELINE_HOST, 0}, moment, moment, "enqueue",
                      mp_model_program_name(program));
   mp_strbuf_puts(timeline->out, ",\"args\":{");
   timeline_end(timeline);
@@ -381,7 +379,8 @@ static void timeline_on_transfer(void *context, const mp_model_transfer_t *trans
   if (!timeline->scope.devices[transfer->device]) return;
   timeline_name_row(timeline, transfer->device, kind + 1);
   if (!timeline_begin(timeline)) return;
-  timeline_put_slice(timeline, TIMELINE_HOST, timeline_transfer_row(transfer->device, kind), begin,
+  timeline_put_slice(timeline,
+                     (row_t){TIMELINE_HOST, timeline_transfer_row(transfer->device, kind)}, begin,
                      end, "transfer", mp_str(k_transfers[kind]));
   mp_strbuf_printf(timeline->out, ",\"args\":{\"device\":%" PRIu32 ",\"bytes\":%" PRIu64,
                    transfer->device, transfer->bytes);

@@ -1,18 +1,18 @@
 #include "sim/model/report/events/watching.h"
 
-void mp_step_parts(const mp_twin_t *twin, uint32_t step, uint32_t device, mp_moment_t begin,
-                   mp_moment_t end, void (*tell)(void *context, const mp_step_part_t *part),
-                   void *context) {
-  const mp_twin_step_t *s = &twin->steps[step];
+void mp_step_parts(const mp_twin_t *twin, const mp_step_span_t *span,
+                   void (*tell)(void *context, const mp_step_part_t *part), void *context) {
+  const mp_twin_step_t *s = &twin->steps[span->step];
+  const double time = (double)(span->end - span->begin);
   double all = 0, done = 0;
   for (uint32_t i = s->first; i < s->end; ++i) all += twin->kernels[i].seconds;
-  mp_moment_t at = begin;
+  mp_moment_t at = span->begin;
   for (uint32_t i = s->first; i < s->end; ++i) {
     const mp_twin_kernel_t *kernel = &twin->kernels[i];
     if (kernel->seconds == 0) continue;
     done += kernel->seconds;
-    const mp_moment_t until = begin + (mp_moment_t)((double)(end - begin) * (done / all));
-    tell(context, &(mp_step_part_t){kernel, i, device, at, until});
+    const mp_moment_t until = span->begin + (mp_moment_t)(time * (done / all));
+    tell(context, &(mp_step_part_t){kernel, i, span->device, at, until});
     at = until;
   }
 }

@@ -15,11 +15,16 @@ typedef struct {
   mp_moment_t begin, end;
 } mp_step_part_t;
 
-// Calls `tell` for each kernel of a step that takes time, in order. A device did the step between
-// `begin` and `end`; the kernels share that in proportion to their times.
-void mp_step_parts(const mp_twin_t *twin, uint32_t step, uint32_t device, mp_moment_t begin,
-                   mp_moment_t end, void (*tell)(void *context, const mp_step_part_t *part),
-                   void *context);
+// A step, and when a device did it.
+typedef struct {
+  uint32_t step, device;
+  mp_moment_t begin, end;
+} mp_step_span_t;
+
+// Calls `tell` for each kernel of a step that takes time, in order. The kernels share the time of
+// the step in proportion to their own.
+void mp_step_parts(const mp_twin_t *twin, const mp_step_span_t *span,
+                   void (*tell)(void *context, const mp_step_part_t *part), void *context);
 
 // The whole name that the user's framework has given to the op: "jit(f)/layer/dot_general". Empty
 // when there is none. Borrowed from the program.

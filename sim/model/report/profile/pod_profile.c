@@ -220,8 +220,8 @@ static void pod_profile_on_work(void *context, const mp_model_program_t *program
                                 uint32_t step, mp_moment_t begin, mp_moment_t end) {
   mp_pod_profile_t *profile = context;
   profile->program = program;
-  mp_step_parts(mp_model_program_twin(program), step, device, begin, end, pod_profile_put_work,
-                profile);
+  mp_step_parts(mp_model_program_twin(program), &(mp_step_span_t){step, device, begin, end},
+                pod_profile_put_work, profile);
   profile->written[device] = end;
 }
 
