@@ -291,7 +291,8 @@ void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src) {
     return;
   }
   const mp_strided_dim_t *rows = &copy->dims[row], *columns = &copy->dims[copy->rank - 1];
-  do mp_transpose(copy->element, rows->extent, columns->extent, d, rows->dst, s, columns->src);
+  const mp_matrix_t matrix = {rows->extent, columns->extent, rows->dst, columns->src};
+  do mp_transpose(&matrix, copy->element, d, s);
   while (strided_walk_next(&walk, &d, &s));
 }
 

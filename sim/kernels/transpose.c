@@ -158,14 +158,9 @@ static wide_t transpose_wide(size_t element_bytes) {
 
 // ---- The whole ----
 
-// A matrix, or a part of one.
-typedef struct {
-  int64_t height, width, dst_step, src_step;
-} matrix_t;
-
 // Transposes the tile at `src` by the buffers `in` and `out`, or, if it is smaller but made of
 // whole blocks, where it is.
-static void transpose_tile(const matrix_t *tile, size_t element, char *in, char *out, char *dst,
+static void transpose_tile(const mp_matrix_t *tile, size_t element, char *in, char *out, char *dst,
                            const char *src) {
   const tile_fn_t run = tile_fns[__builtin_ctzll(element)];
   const int64_t height = tile->height, width = tile->width, side = LINE / (int64_t)element;
@@ -184,14 +179,15 @@ static void transpose_tile(const matrix_t *tile, size_t element, char *in, char 
   }
 }
 
-static void transpose_by_tiles(const matrix_t *matrix, size_t element, char *dst, const char *src) {
+static void transpose_by_tiles(const mp_matrix_t *matrix, size_t element, char *dst,
+                               const char *src) {
   const int64_t side = LINE / (int64_t)element, size = (int64_t)element;
   _Alignas(64) char in[LINE * LINE], out[LINE * LINE];
   // Blocks at the edge are transposed whole, including memory of `in` that no element fills.
   if (matrix->height * size % BLOCK != 0 || matrix->width * size % BLOCK != 0) {
     memset(in, 0, sizeof(in));
   }
-  matrix_t tile = *matrix;
+  mp_matrix_t tile = *matrix;
   for (int64_t c = 0; c < matrix->width; c += side) {
     tile.width = mp_min_i64(side, matrix->width - c);
     for (int64_t r = 0; r < matrix->height; r += side) {
@@ -203,7 +199,7 @@ static void transpose_by_tiles(const matrix_t *matrix, size_t element, char *dst
 }
 
 // Transposes a band: first its whole blocks, then the remaining columns and rows.
-static void transpose_band(const matrix_t *band, size_t element, const wide_t *wide, char *dst,
+static void transpose_band(const mp_matrix_t *band, size_t element, const wide_t *wide, char *dst,
                            const char *src) {
   const int64_t height = band->height - band->height % wide->side, size = (int64_t)element;
   const int64_t width = band->width - band->width % wide->side;
@@ -212,7 +208,7 @@ static void transpose_band(const matrix_t *band, size_t element, const wide_t *w
     return;
   }
   wide->run(height, width, dst, band->dst_step, src, band->src_step);
-  matrix_t rest = *band;
+  mp_matrix_t rest = *band;
   if (width < band->width) {
     rest.width = band->width - width;
     transpose_by_tiles(&rest, element, dst + width * size, src + width * band->src_step);
@@ -228,14 +224,14 @@ static void transpose_band(const matrix_t *band, size_t element, const wide_t *w
 // that each visit of a page uses several lines.
 enum { LINES = 4 };
 
-void mp_transpose(size_t element_bytes, int64_t height, int64_t width, void *dst, int64_t dst_step,
-                  const void *src, int64_t src_step) {
+void mp_transpose(const mp_matrix_t *matrix, size_t element_bytes, void *dst, const void *src) {
   MP_ASSERT(element_bytes <= 16 && (element_bytes & (element_bytes - 1)) == 0);
   const wide_t wide = transpose_wide(element_bytes);
   const int64_t most = LINES * LINE / (int64_t)element_bytes;
-  for (int64_t r = 0; r < height; r += most) {
-    const matrix_t band = {mp_min_i64(most, height - r), width, dst_step, src_step};
-    transpose_band(&band, element_bytes, &wide, (char *)dst + r * dst_step,
+  mp_matrix_t band = *matrix;
+  for (int64_t r = 0; r < matrix->height; r += most) {
+    band.height = mp_min_i64(most, matrix->height - r);
+    transpose_band(&band, element_bytes, &wide, (char *)dst + r * matrix->dst_step,
                    (const char *)src + r * (int64_t)element_bytes);
   }
 }

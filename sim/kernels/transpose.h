@@ -5,10 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// `height` rows of `width` elements. Rows are `dst_step` bytes apart in the destination, columns
+// `src_step` bytes in the source.
+typedef struct {
+  int64_t height, width, dst_step, src_step;
+} mp_matrix_t;
+
 // Element r of column c becomes element c of row r. Column c is contiguous at src + c * src_step,
-// row r at dst + r * dst_step. There are `height` rows of `width` elements of 1, 2, 4, 8 or 16
-// bytes, which need no alignment. The two sides must not overlap.
-void mp_transpose(size_t element_bytes, int64_t height, int64_t width, void *dst, int64_t dst_step,
-                  const void *src, int64_t src_step);
+// row r at dst + r * dst_step. Elements have 1, 2, 4, 8 or 16 bytes and need no alignment. The two
+// sides must not overlap.
+void mp_transpose(const mp_matrix_t *matrix, size_t element_bytes, void *dst, const void *src);
 
 #endif  // MINIPOD_SIM_KERNELS_TRANSPOSE_H_

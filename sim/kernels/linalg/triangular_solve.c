@@ -143,23 +143,27 @@ static void triangular_solve_unite(int64_t n, const double *panel, double *z) {
   }
 }
 
-// Loads the `count` vectors of a panel, or stores them when `is_load` is false.
-static void triangular_solve_move_panel(const solve_kernel_t *self, const solve_memory_t *memory,
-                                        int64_t count, bool backwards, bool is_load, char *array,
-                                        double *panel) {
-  const int64_t n = self->n, numbers = triangular_solve_panel_count(self);
+// Loads the `count` vectors of a panel.
+static void triangular_solve_load(const solve_kernel_t *self, const solve_memory_t *memory,
+                                  int64_t count, bool backwards, char *b, double *panel) {
+  const int64_t numbers = triangular_solve_panel_count(self);
   void *wide = self->is_complex ? (void *)memory->wide : panel;
-  if (!is_load) {
-    if (self->is_complex) triangular_solve_unite(n, panel, wide);
-    mp_convert_run(&self->store, numbers, wide, memory->raw);
-  } else if (count < self->width) {
+  if (count < self->width) {
     memset(memory->raw, 0, (size_t)numbers * mp_dtype_size(self->load.from));
   }
-  triangular_solve_copy(self, count, backwards, is_load, array, memory->raw);
-  if (is_load) {
-    mp_convert_run(&self->load, numbers, memory->raw, wide);
-    if (self->is_complex) triangular_solve_split(n, wide, panel);
-  }
+  triangular_solve_copy(self, count, backwards, true, b, memory->raw);
+  mp_convert_run(&self->load, numbers, memory->raw, wide);
+  if (self->is_complex) triangular_solve_split(self->n, wide, panel);
+}
+
+// Stores them.
+static void triangular_solve_store(const solve_kernel_t *self, const solve_memory_t *memory,
+                                   int64_t count, bool backwards, const double *panel, char *out) {
+  double *wide = (void *)memory->wide;
+  if (self->is_complex) triangular_solve_unite(self->n, panel, wide);
+  mp_convert_run(&self->store, triangular_solve_panel_count(self), self->is_complex ? wide : panel,
+                 memory->raw);
+  triangular_solve_copy(self, count, backwards, false, out, memory->raw);
 }
 
 // Solves for the vectors [first, first + count), at most GROUP panels. `b` and `out` are element 0
@@ -171,8 +175,8 @@ static void triangular_solve_panels(const solve_kernel_t *self, const solve_memo
   int64_t unused = 0, step = 0;
   triangular_solve_vector_steps(self, &unused, &step);
   for (int64_t p = 0; p < panels; ++p) {
-    triangular_solve_move_panel(self, memory, mp_min_i64(count - p * width, width), backwards, true,
-                                b + p * width * step, memory->panels + p * doubles);
+    triangular_solve_load(self, memory, mp_min_i64(count - p * width, width), backwards,
+                          b + p * width * step, memory->panels + p * doubles);
   }
   if (self->is_complex) {
     mp_panel_solve_z(n, n, (const mp_complex_t *)memory->l, self->unit, panels, memory->panels);
@@ -182,8 +186,8 @@ static void triangular_solve_panels(const solve_kernel_t *self, const solve_memo
     mp_panel_solve_d(n, n, (const double *)memory->l, self->unit, panels, memory->panels);
   }
   for (int64_t p = 0; p < panels; ++p) {
-    triangular_solve_move_panel(self, memory, mp_min_i64(count - p * width, width), backwards,
-                                false, out + p * width * step, memory->panels + p * doubles);
+    triangular_solve_store(self, memory, mp_min_i64(count - p * width, width), backwards,
+                           memory->panels + p * doubles, out + p * width * step);
   }
 }
 

@@ -54,8 +54,10 @@ static void sort_write_counts(int64_t first, const uint32_t *rows, int64_t count
   }
 }
 
-static void sort_write_sorted(const sort_t *kernel, uint32_t k, int64_t begin, int64_t count,
-                              const char *dense, const uint32_t *order, char *array) {
+static void sort_write_sorted(const sort_t *kernel, const mp_kernel_call_t *call, uint32_t k,
+                              int64_t begin, int64_t count, const uint32_t *order) {
+  const char *dense = ((const char *const *)call->scratch)[k];
+  char *array = call->results[k];
   size_t size = kernel->sizes[k];
   for (int64_t s = 0; s < count; ++s) {
     int64_t slice = begin + s;
@@ -129,7 +131,7 @@ static void sort_group(const sort_t *kernel, const mp_kernel_call_t *call, int64
     sort_keep_first(kernel, count, order);
   }
   for (uint32_t k = 0; k < kernel->num_operands; ++k) {
-    sort_write_sorted(kernel, k, begin, count, data[k], order, call->results[k]);
+    sort_write_sorted(kernel, call, k, begin, count, order);
   }
 }
 

@@ -58,14 +58,20 @@ static void sort_merge_compare(const merge_t *merge, int64_t lanes) {
                    &out, merge->registers);
 }
 
-// Sets up lane i for stretch `number` of a level with runs of `width` rows. Each pair of runs has
-// `per_pair` stretches of `length` rows, each slice `per_slice`. The number of rows before the
-// stretch goes to `left` for the bisection.
-static void sort_merge_begin_lane(const merge_t *merge, int64_t i, int64_t number, int64_t width,
-                                  int64_t length, int64_t per_pair, int64_t per_slice) {
-  int64_t slice = number / per_slice, rest = number % per_slice;
-  int64_t base = slice * merge->rows->length, end = base + merge->rows->length;
-  int64_t begin = base + rest / per_pair * 2 * width, diagonal = rest % per_pair * length;
+// A level with runs of `width` rows. Each pair of runs has `per_pair` stretches of `length` rows,
+// each slice `per_slice`.
+typedef struct {
+  int64_t width, length, per_pair, per_slice;
+} level_t;
+
+// Sets up lane i for stretch `number` of a level. The number of rows before the stretch goes to
+// `left` for the bisection.
+static void sort_merge_begin_lane(const merge_t *merge, const level_t *level, int64_t i,
+                                  int64_t number) {
+  const int64_t width = level->width, rest = number % level->per_slice;
+  int64_t base = number / level->per_slice * merge->rows->length, end = base + merge->rows->length;
+  int64_t begin = base + rest / level->per_pair * 2 * width;
+  int64_t diagonal = rest % level->per_pair * level->length;
   lane_t *lane = &merge->lanes[i];
   lane->a = begin;
   lane->a_end = mp_min_i64(begin + width, end);
@@ -74,7 +80,7 @@ static void sort_merge_begin_lane(const merge_t *merge, int64_t i, int64_t numbe
   int64_t rows = lane->b_end - begin;
   diagonal = mp_min_i64(diagonal, rows);
   lane->out = begin + diagonal;
-  lane->left = mp_min_i64(length, rows - diagonal);
+  lane->left = mp_min_i64(level->length, rows - diagonal);
   merge->low[i] = mp_max_i64(0, diagonal - (lane->b_end - lane->b));
   merge->high[i] = mp_min_i64(diagonal, lane->a_end - lane->a);
   MP_ASSERT(lane->left >= 0 && merge->low[i] >= 0 && merge->low[i] <= merge->high[i]);
@@ -166,17 +172,17 @@ void mp_sort_by_merging(const mp_region_fn_t *comparator, const mp_sort_rows_t *
   int64_t stretch = mp_max_i64(SHORTEST_STRETCH, total / LANES);
   for (int64_t width = 1; width < rows->length; width *= 2) {
     merge.order = from;
-    int64_t length = mp_min_i64(2 * width, stretch);
-    int64_t per_pair = (2 * width + length - 1) / length;
-    int64_t per_slice = (rows->length + 2 * width - 1) / (2 * width) * per_pair;
-    int64_t stretches = per_slice * rows->num_slices;
+    level_t level = {.width = width, .length = mp_min_i64(2 * width, stretch)};
+    level.per_pair = (2 * width + level.length - 1) / level.length;
+    level.per_slice = (rows->length + 2 * width - 1) / (2 * width) * level.per_pair;
+    int64_t stretches = level.per_slice * rows->num_slices;
     for (int64_t begin = 0; begin < stretches; begin += LANES) {
       int64_t lanes = mp_min_i64(stretches - begin, LANES);
       for (int64_t i = 0; i < lanes; ++i) {
-        sort_merge_begin_lane(&merge, i, begin + i, width, length, per_pair, per_slice);
+        sort_merge_begin_lane(&merge, &level, i, begin + i);
       }
       sort_merge_bisect(&merge, lanes);
-      sort_merge_lanes(&merge, lanes, length, to);
+      sort_merge_lanes(&merge, lanes, level.length, to);
     }
     uint32_t *swap = from;
     from = to;

@@ -59,9 +59,14 @@ static void batch_norm_feature_sums(const norm_kernel_t *self, const void *x, co
   }
 }
 
+typedef struct {
+  double a, b, c;
+} map_t;
+
 // out = a * x + b * y + c; `y` may be NULL.
 static void batch_norm_feature_map(const norm_kernel_t *self, const void *x, const void *y,
-                                   int64_t feature, double a, double b, double c, void *out) {
+                                   int64_t feature, map_t map, void *out) {
+  const double a = map.a, b = map.b, c = map.c;
   double u[BLOCK], v[BLOCK];
   for (int64_t o = 0; o < self->outer; ++o) {
     size_t at = batch_norm_offset_of(self, o, feature);
@@ -85,8 +90,8 @@ static mp_status_t batch_norm_inference_run(const mp_kernel_t *kernel,
            offset = batch_norm_load_one(self, call->operands[2], f);
     double mean = batch_norm_load_one(self, call->operands[3], f);
     double factor = scale / sqrt(batch_norm_load_one(self, call->operands[4], f) + self->epsilon);
-    batch_norm_feature_map(self, call->operands[0], NULL, f, factor, 0, offset - mean * factor,
-                           call->results[0]);
+    batch_norm_feature_map(self, call->operands[0], NULL, f,
+                           (map_t){factor, 0, offset - mean * factor}, call->results[0]);
   }
   return NULL;
 }
@@ -106,8 +111,8 @@ static mp_status_t batch_norm_training_run(const mp_kernel_t *kernel,
     double factor =
         batch_norm_load_one(self, call->operands[1], f) / sqrt(variance + self->epsilon);
     double offset = batch_norm_load_one(self, call->operands[2], f);
-    batch_norm_feature_map(self, call->operands[0], NULL, f, factor, 0, offset - mean * factor,
-                           call->results[0]);
+    batch_norm_feature_map(self, call->operands[0], NULL, f,
+                           (map_t){factor, 0, offset - mean * factor}, call->results[0]);
     batch_norm_store_one(self, mean, call->results[1], f);
     batch_norm_store_one(self, variance, call->results[2], f);
   }
@@ -127,8 +132,8 @@ static mp_status_t batch_norm_grad_run(const mp_kernel_t *kernel, const mp_kerne
     batch_norm_feature_sums(self, call->operands[0], call->operands[4], f, mean, sums);
     // scale / root * (g - sum(g) / count - (x - mean) * sum(g * (x - mean)) / variance / count)
     double factor = scale / root, slope = -factor * sums[3] / variance / count;
-    batch_norm_feature_map(self, call->operands[0], call->operands[4], f, slope, factor,
-                           -factor * sums[2] / count - slope * mean, call->results[0]);
+    const map_t map = {slope, factor, -factor * sums[2] / count - slope * mean};
+    batch_norm_feature_map(self, call->operands[0], call->operands[4], f, map, call->results[0]);
     batch_norm_store_one(self, sums[3] / root, call->results[1], f);
     batch_norm_store_one(self, sums[2], call->results[2], f);
   }

@@ -25,7 +25,8 @@ static void fold_rows_short(const mp_fold_t *fold, const char *x, int64_t length
   const size_t size = fold->operands[0].acc_size;
   const int64_t lane_bytes = rows * (int64_t)size;
   MP_ASSERT(rows <= LANES && length * (int64_t)size <= SHORT);
-  mp_transpose(size, length, rows, lanes, lane_bytes, x, length * (int64_t)size);
+  const mp_matrix_t matrix = {length, rows, lane_bytes, length * (int64_t)size};
+  mp_transpose(&matrix, size, lanes, x);
   for (int64_t left = length, rest; left > 1; left = rest) {
     rest = left - left / 2;
     const void *in[] = {lanes, lanes + rest * lane_bytes};

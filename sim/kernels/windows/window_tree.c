@@ -200,8 +200,8 @@ static void window_tree_load_blocks(state_t *state, const char *line, int64_t be
     memcpy(state->flat, in[0], (size_t)count * size);
   }
   mp_fill(state->flat + (size_t)count * size, state->start, size, blocks * BLOCK - count);
-  mp_transpose(size, BLOCK, blocks, state->blocks, (int64_t)state->row, from,
-               (int64_t)(BLOCK * size));
+  const mp_matrix_t matrix = {BLOCK, blocks, (int64_t)state->row, (int64_t)(BLOCK * size)};
+  mp_transpose(&matrix, size, state->blocks, from);
 }
 
 static void window_tree_store_blocks(state_t *state, char *line, int64_t begin, int64_t count,
@@ -210,8 +210,8 @@ static void window_tree_store_blocks(state_t *state, char *line, int64_t begin, 
   const size_t size = operand->acc_size;
   char *out = line + (size_t)begin * operand->out_size;
   const bool is_direct = !operand->converts_result && count == blocks * BLOCK;
-  mp_transpose(size, blocks, BLOCK, is_direct ? out : state->flat, (int64_t)(BLOCK * size),
-               state->blocks, (int64_t)state->row);
+  const mp_matrix_t matrix = {blocks, BLOCK, (int64_t)(BLOCK * size), (int64_t)state->row};
+  mp_transpose(&matrix, size, is_direct ? out : state->flat, state->blocks);
   const void *in[] = {state->flat};
   if (operand->converts_result) {
     mp_ew_run(&operand->store, count, in, out);
@@ -259,7 +259,9 @@ static void window_tree_carry_together(state_t *state, int64_t blocks, char *tot
   const size_t row = (size_t)groups * size;
   char *sums = state->flat, *before = sums + BLOCK * row;  // `flat` is free now
   mp_fill(totals + (size_t)blocks * size, state->start, size, groups * BLOCK - blocks);
-  mp_transpose(size, BLOCK, groups, sums, (int64_t)row, totals, (int64_t)(BLOCK * size));
+  const mp_matrix_t forth = {BLOCK, groups, (int64_t)row, (int64_t)(BLOCK * size)};
+  const mp_matrix_t back = {groups, BLOCK, (int64_t)(BLOCK * size), (int64_t)row};
+  mp_transpose(&forth, size, sums, totals);
   for (size_t k = 0; k < BLOCK; ++k) {
     const char *last = k == 0 ? state->start : sums + (k - 1) * row;
     window_tree_fold(state, groups, last, sums + k * row, sums + k * row);
@@ -276,7 +278,7 @@ static void window_tree_carry_together(state_t *state, int64_t blocks, char *tot
   for (size_t k = 0; k < BLOCK; ++k) {
     window_tree_fold(state, groups, sums + k * row, before, sums + k * row);
   }
-  mp_transpose(size, groups, BLOCK, totals, (int64_t)(BLOCK * size), sums, (int64_t)row);
+  mp_transpose(&back, size, totals, sums);
   memcpy(state->results, carry, size);
   memcpy(state->results + size, totals, (size_t)(blocks - 1) * size);
   memcpy(carry, totals + (size_t)(blocks - 1) * size, size);

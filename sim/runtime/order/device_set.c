@@ -72,8 +72,13 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
   session->number = number;
   if (set->endpoint != NULL) {
     mp_status_t status =
-        mp_session_connect(session, set->endpoint, set->hash, number, set->num_returns,
-                           set->ranks_of, set->num_ranks, set->ranks);
+        mp_session_connect(session, &(mp_session_link_t){.endpoint = set->endpoint,
+                                                         .devices = set->hash,
+                                                         .number = number,
+                                                         .num_returns = set->num_returns,
+                                                         .ranks_of = set->ranks_of,
+                                                         .ranks = set->ranks,
+                                                         .num_ranks = set->num_ranks});
     if (status != NULL) {
       mp_session_release(session);
       return status;

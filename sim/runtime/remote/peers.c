@@ -5,23 +5,23 @@
 
 #include "sim/base/alloc.h"
 
-mp_status_t mp_peers_create(mp_session_t *session, mp_lock_t *lock, mp_endpoint_t *endpoint,
-                            uint64_t devices, uint64_t number, const uint32_t *ranks_of,
-                            uint32_t num_ranks, const uint32_t *ranks, mp_peers_t **out_peers) {
+mp_status_t mp_peers_create(mp_session_t *session, mp_lock_t *lock, const mp_session_link_t *link,
+                            mp_peers_t **out_peers) {
   mp_peers_t *peers =
-      mp_calloc(1, sizeof(*peers) + num_ranks * (sizeof(mp_packet_t *) + sizeof(bool)));
+      mp_calloc(1, sizeof(*peers) + link->num_ranks * (sizeof(mp_packet_t *) + sizeof(bool)));
   MP_RETURN_IF_NULL(peers);
-  peers->endpoint = endpoint;
-  peers->devices = devices;
-  peers->number = number;
-  peers->ranks_of = ranks_of;
-  peers->self = mp_world_rank(mp_endpoint_world(endpoint));
-  peers->num_ranks = num_ranks;
-  peers->ranks = ranks;
+  peers->endpoint = link->endpoint;
+  peers->devices = link->devices;
+  peers->number = link->number;
+  peers->num_returns = link->num_returns;
+  peers->ranks_of = link->ranks_of;
+  peers->self = mp_world_rank(mp_endpoint_world(link->endpoint));
+  peers->num_ranks = link->num_ranks;
+  peers->ranks = link->ranks;
   peers->session = session;
   peers->lock = lock;
   peers->answers = (mp_packet_t **)(peers + 1);
-  peers->has_left = (bool *)(peers->answers + num_ranks);
+  peers->has_left = (bool *)(peers->answers + link->num_ranks);
   *out_peers = peers;
   return NULL;
 }

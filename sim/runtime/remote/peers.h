@@ -117,12 +117,21 @@ struct mp_peers_s {
   mp_packet_t **answers;  // [num_ranks] their answers, owned; NULL: none
 };
 
-// The peers of a session, which owns them; `lock` is its lock. The other arguments are those of
-// mp_session_connect. RESOURCE_EXHAUSTED when memory is short.
+// How a session reaches its participants in other processes. `devices` is the hash of the list of
+// devices, made after `num_returns` (mp_endpoint_hash), and `number` the launch's number on it.
+// `ranks_of` (by logical number) and `ranks` (of the other processes that take part) are borrowed
+// for as long as the session lives.
+typedef struct {
+  mp_endpoint_t *endpoint;
+  uint64_t devices, number, num_returns;
+  const uint32_t *ranks_of, *ranks;
+  uint32_t num_ranks;
+} mp_session_link_t;
+
+// The peers of a session, which owns them; `lock` is its lock. RESOURCE_EXHAUSTED when memory is
+// short.
 MP_NODISCARD mp_status_t mp_peers_create(mp_session_t *session, mp_lock_t *lock,
-                                         mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
-                                         const uint32_t *ranks_of, uint32_t num_ranks,
-                                         const uint32_t *ranks, mp_peers_t **out_peers);
+                                         const mp_session_link_t *link, mp_peers_t **out_peers);
 // Frees the peers with the packets that they keep; no lock is needed. Their remote collectives have
 // ended. NULL: nothing.
 void mp_peers_release(mp_peers_t *peers);

@@ -29,20 +29,16 @@ mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_
   return NULL;
 }
 
-mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint, uint64_t devices,
-                               uint64_t number, uint64_t num_returns, const uint32_t *ranks_of,
-                               uint32_t num_ranks, const uint32_t *ranks) {
-  MP_RETURN_IF_ERROR(mp_peers_create(session, &session->lock, endpoint, devices, number, ranks_of,
-                                     num_ranks, ranks, &session->peers));
-  session->peers->num_returns = num_returns;
-  session->rendezvous.ranks_of = ranks_of;
+mp_status_t mp_session_connect(mp_session_t *session, const mp_session_link_t *link) {
+  MP_RETURN_IF_ERROR(mp_peers_create(session, &session->lock, link, &session->peers));
+  session->rendezvous.ranks_of = link->ranks_of;
   session->rendezvous.self = session->peers->self;
   for (uint32_t i = 0; i < session->num_participants; ++i) {
-    if (ranks_of[i] == session->peers->self) continue;
+    if (link->ranks_of[i] == session->peers->self) continue;
     session->states[i] = MP_PARTICIPANT_REMOTE;
     session->num_local -= 1;
   }
-  return mp_endpoint_enter(endpoint, devices, number, session->peers);
+  return mp_endpoint_enter(link->endpoint, link->devices, link->number, session->peers);
 }
 
 mp_world_t *mp_session_world(const mp_session_t *session) {

@@ -29,16 +29,11 @@ typedef struct mp_session_s mp_session_t;
 // is short.
 MP_NODISCARD mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
                                            mp_session_t **out_session);
-// Called before any participant joins, when the launch has participants in other processes.
-// `devices` is the hash of the list of devices, made after `num_returns` (mp_endpoint_hash), and
-// `number` the launch's number on it. `ranks_of` (by logical number) and `ranks` (of the other
-// processes that take part) are borrowed for as long as the session lives. The session enters the
-// endpoint: packets come from here on. After a failure the session can only be released.
-// RESOURCE_EXHAUSTED when memory is short, FAILED_PRECONDITION when the client was closed.
-MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint,
-                                            uint64_t devices, uint64_t number, uint64_t num_returns,
-                                            const uint32_t *ranks_of, uint32_t num_ranks,
-                                            const uint32_t *ranks);
+// Called before any participant joins, when the launch has participants in other processes. The
+// session enters the endpoint: packets come from here on. After a failure the session can only be
+// released. RESOURCE_EXHAUSTED when memory is short, FAILED_PRECONDITION when the client was
+// closed.
+MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, const mp_session_link_t *link);
 // mp_session_retain adds a reference and returns the session; the last mp_session_release frees it.
 // NULL has no effect in either.
 mp_session_t *mp_session_retain(mp_session_t *session);

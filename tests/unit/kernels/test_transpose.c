@@ -22,7 +22,7 @@ static void check(size_t size, int64_t height, int64_t width, int64_t in_gap, in
       memcpy(expected + 1 + r * dst_step + c * bytes, in + 1 + c * src_step + r * bytes, size);
     }
   }
-  mp_transpose(size, height, width, out + 1, dst_step, in + 1, src_step);
+  mp_transpose(&(mp_matrix_t){height, width, dst_step, src_step}, size, out + 1, in + 1);
   if (memcmp(out, expected, out_bytes + 1) != 0) {
     fail_msg("%d x %d elements of %d bytes", (int)height, (int)width, (int)size);
   }

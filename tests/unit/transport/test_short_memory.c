@@ -34,8 +34,11 @@ static mp_packet_t *make_packet(const pods_t *pods, mp_packet_kind_t kind, const
 static mp_session_t *make_session(const pods_t *pods) {
   mp_session_t *session = NULL;
   assert_ok(mp_session_create(2, k_ids, &session));
-  assert_ok(mp_session_connect(session, pods->clients[0]->endpoint, DEVICES, 0, 0, k_ranks_of, 1,
-                               k_others));
+  assert_ok(mp_session_connect(session, &(mp_session_link_t){.endpoint = pods->clients[0]->endpoint,
+                                                             .devices = DEVICES,
+                                                             .ranks_of = k_ranks_of,
+                                                             .ranks = k_others,
+                                                             .num_ranks = 1}));
   return session;
 }
 

@@ -32,7 +32,7 @@ static void tile_run_load_block(const mp_tile_run_t *run, const mp_tile_step_t *
   char *block = (char *)run->call->scratch + blocks->offset + (size_t)step->block * blocks->lanes;
   if (span->line == 0) {
     mp_view_load_block(step->view, size, run->call->operands[step->operand], span->begin,
-                       span->height, span->n, block, line_bytes);
+                       (mp_matrix_t){span->height, span->n, .dst_step = line_bytes}, block);
   }
   run->at[step->out] = block + span->line * line_bytes;
 }

@@ -16,6 +16,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
+#include "sim/kernels/transpose.h"
 
 typedef struct mp_view_shuffle_s mp_view_shuffle_t;  // view_shuffle.h
 
@@ -71,11 +72,10 @@ void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t 
 // those of a row are not. A row has the innermost dimension, a column the one around it.
 bool mp_view_transposes(const mp_view_t *view);
 
-// Copies `width` neighbours of `height` rows of a view that transposes, of which the first element
-// is `begin`, to rows at `out` that are `step` bytes apart. All are in the two innermost
-// dimensions.
+// Copies a block of a view that transposes, of which the first element is `begin`, to rows at
+// `out`. It is in the two innermost dimensions; the view knows its `src_step`.
 void mp_view_load_block(const mp_view_t *view, size_t size, const void *base, int64_t begin,
-                        int64_t height, int64_t width, void *out, int64_t step);
+                        mp_matrix_t block, void *out);
 
 // Writes their places in the base, offset included, as elements of `dtype`: the view of an iota.
 void mp_view_count(const mp_view_t *view, mp_dtype_t dtype, int64_t begin, int64_t count,

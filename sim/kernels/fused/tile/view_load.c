@@ -9,7 +9,6 @@
 #include "sim/kernels/fused/tile/view_shuffle.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
-#include "sim/kernels/transpose.h"
 
 // A position in a view: the index in each dimension, and the element's place in the base.
 typedef struct {
@@ -134,13 +133,13 @@ static void view_load_cycles(const mp_view_t *view, int64_t size, const char *ba
 }
 
 void mp_view_load_block(const mp_view_t *view, size_t size, const void *base, int64_t begin,
-                        int64_t height, int64_t width, void *out, int64_t step) {
+                        mp_matrix_t block, void *out) {
   const int64_t bytes = (int64_t)size;
   cursor_t cursor;
   MP_ASSERT(mp_view_transposes(view));
   view_load_seek(view, begin, &cursor);
-  mp_transpose(size, height, width, out, step, (const char *)base + cursor.place * bytes,
-               view->dims[view->rank - 1].stride * bytes);
+  block.src_step = view->dims[view->rank - 1].stride * bytes;
+  mp_transpose(&block, size, out, (const char *)base + cursor.place * bytes);
 }
 
 // Loads the whole rows of a view that transposes among the next `count` elements, up to the end of
@@ -153,8 +152,8 @@ static int64_t view_load_rows(cursor_t *cursor, size_t size, const void *base, i
   if (cursor->index[last] != 0 || count < 2 * width) return 0;
   const int64_t height =
       mp_min_i64(count / width, view->dims[last - 1].extent - cursor->index[last - 1]);
-  mp_transpose(size, height, width, to, width * bytes, (const char *)base + cursor->place * bytes,
-               view->dims[last].stride * bytes);
+  const mp_matrix_t rows = {height, width, width * bytes, view->dims[last].stride * bytes};
+  mp_transpose(&rows, size, to, (const char *)base + cursor->place * bytes);
   view_load_skip(cursor, last - 1, height);
   return height;
 }
