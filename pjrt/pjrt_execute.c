@@ -51,7 +51,7 @@ static mp_status_t pjrt_execute_check_layout(const PJRT_Executable *executable,
   const PJRT_Layouts_MemoryLayout *layout = mp_pjrt_buffer_layout(buffer);
   if (layout == wanted || (layout == NULL && wanted->is_row_major)) return NULL;
   return mp_status_make(
-      MP_INVALID_ARGUMENT, "Execute: argument %zu has the layout %s, '%s' wants %s", index,
+      MP_INVALID_ARGUMENT, "Execute: argument %zu has the layout %s, '%s' requires %s", index,
       layout == NULL ? "row-major" : layout->text, executable->name, wanted->text);
 }
 

@@ -133,7 +133,7 @@ static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(agreement->world, packet->from, name);
   if (packet->bytes == 0) {
-    return mp_status_make(code, "%s has failed, and no memory was left to say why", name);
+    return mp_status_make(code, "%s has failed; it had no memory for the reason", name);
   }
   return mp_status_make(code, "%s has failed: %.*s", name, mp_str_precision(packet->bytes),
                         (const char *)packet->data);
@@ -145,8 +145,8 @@ static mp_status_t world_exchange_broken(const mp_agreement_t *agreement) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(agreement->world, agreement->broken_by, name);
   return mp_status_make(MP_UNAVAILABLE,
-                        "%s has come back into the job meanwhile; what was under way with its "
-                        "predecessor has to be done again",
+                        "%s was restarted and has rejoined the job; repeat what was in progress with "
+                        "its predecessor",
                         name);
 }
 

@@ -171,7 +171,7 @@ static void world_return_say(const mp_world_t *world, uint32_t newcomer) {
   }
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(world, newcomer, name);
-  mp_log_notice("%s has come back into the job", name);
+  mp_log_notice("%s has rejoined the job", name);
 }
 
 void mp_world_take_back(mp_world_t *world, const mp_knock_t *knock, mp_transport_t *transport,
@@ -229,7 +229,7 @@ static void world_return_settle_place(mp_world_t *world, uint32_t rank,
     if (place->is_alive == 0) {
       is_news = mp_world_note_loss(
           world, rank,
-          mp_status_make(MP_UNAVAILABLE, "process %" PRIu32 " had ended before this one came back",
+          mp_status_make(MP_UNAVAILABLE, "process %" PRIu32 " had ended before this process was restarted",
                          rank));
     }
   }
@@ -264,14 +264,14 @@ mp_status_t mp_world_settle(mp_world_t *world, const mp_packet_t *welcome,
   const size_t places = world->size * sizeof(world_return_place_t);
   if (welcome->bytes == 0) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED,
-                          "process %" PRIu32 " has no memory left to say how things are",
+                          "process %" PRIu32 " has too little memory to send the state of the job",
                           welcome->from);
   }
   bool is_sound = welcome->bytes >= sizeof(head) + places;
   if (is_sound) memcpy(&head, bytes, sizeof(head));
   if (!is_sound || head.num_ranks != world->size ||
       head.memo_bytes > welcome->bytes - sizeof(head) - places) {
-    return mp_status_make(MP_INTERNAL, "process %" PRIu32 " has said how things are, in vain",
+    return mp_status_make(MP_INTERNAL, "process %" PRIu32 " has sent a damaged state of the job",
                           welcome->from);
   }
   mp_world_memo_t memo = {head.has_memo != 0, head.memo_number, NULL, head.memo_bytes};

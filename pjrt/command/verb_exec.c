@@ -293,7 +293,7 @@ static mp_status_t verb_exec_path_to_compare(const char *name, uint32_t index, u
   if (!mp_str_ends_with(mp_str(name), ".npy")) return verb_exec_path(name, index, out_path);
   if (num_results > 1) {
     return mp_status_make(MP_INVALID_ARGUMENT,
-                          "--compare '%s': the program has %u results, which want a folder with "
+                          "--compare '%s': the program has %u results, which require a folder with "
                           "result_0.npy and so on",
                           name, num_results);
   }

@@ -56,7 +56,7 @@ static mp_status_t client_pod_unpack(const mp_client_meeting_t *meeting, uint32_
     at += is_sound ? size : 0;
   }
   if (is_sound) return NULL;
-  return mp_status_make(MP_INTERNAL, "what the other processes have announced makes no sense");
+  return mp_status_make(MP_INTERNAL, "the announcements of the other processes are damaged");
 }
 
 // ---- In agreement with the others ----
@@ -108,8 +108,8 @@ static mp_status_t client_pod_compare(const mp_pod_t *before, const mp_pod_t *no
   }
   if (is_same) return NULL;
   return mp_status_make(MP_FAILED_PRECONDITION,
-                        "process %d comes back with %d devices of kind '%s', where it had %d of "
-                        "kind '%s': a process that comes back has to bring what it had",
+                        "process %d was restarted with %d devices of kind '%s', but had %d of kind "
+                        "'%s' before: a restarted process must have the same devices",
                         b->process_index, b->num_local_devices, b->kind, a->num_local_devices,
                         a->kind);
 }

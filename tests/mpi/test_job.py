@@ -171,7 +171,7 @@ class Ends(JobTest):
     self.assertNotEqual(job.returncode, 0, text)
 
   def test_a_rank_that_never_comes(self):
-    # Rank 1 is no minipod: it starts MPI and goes to sleep.
+    # Rank 1 does not run minipod: it starts MPI and goes to sleep.
     command = (f"if [ $OMPI_COMM_WORLD_RANK = 1 ]; then exec sleep 100; "
                f"else exec {BUILD}/tests/mp_job who; fi")
     result = Result(["mpirun", "-n", "2", "--oversubscribe", "bash", "-c", command],
@@ -218,7 +218,7 @@ class Refusals(JobTest):
     result = Result([str(BUILD / "tests" / "mp_job"), "who"], environment(PMI_RANK="0", PMI_SIZE="2"))
     self.assertEqual(result.status, 7, result.text)
     self.assertRegex(result.text, r"UNAVAILABLE: MPICH's mpiexec \(Hydra\) started this process as rank 0 .*: it has started 2 "
-                     r"processes, and to Open MPI v.* each is alone: the launcher is that of another MPI")
+                     r"processes, but in Open MPI v.* each is alone: the launcher belongs to another MPI")
 
   def test_none_asked_for(self):
     result = run("who", 2, MINIPOD_MPI_MODULE="/nowhere", MINIPOD_BOOTSTRAP="none")

@@ -135,7 +135,7 @@ static mp_status_t announcement_read_group(mp_proto_reader_t *reader, const mp_m
     is_valid &= machine->core_cpus[i] >= 0;
   }
   if (is_valid) return NULL;
-  return mp_status_make(MP_INVALID_ARGUMENT, "its core group %d makes no sense",
+  return mp_status_make(MP_INVALID_ARGUMENT, "its core group %d is invalid",
                         machine->num_groups - 1);
 }
 

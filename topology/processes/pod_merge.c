@@ -53,12 +53,12 @@ static mp_status_t pod_merge_read_announcements(union_t *u, const mp_str_t *anno
   for (int32_t r = 0; r < u->count; ++r) {
     MP_RETURN_IF_ERROR(
         mp_status_annotate(mp_announcement_read(announcements[r], u->arena, &u->announcements[r]),
-                           "process %d says nothing understandable about itself", r));
+                           "the announcement of process %d cannot be read", r));
     const mp_announcement_t *announcement = &u->announcements[r];
     if (announcement->host < 0 || announcement->host >= u->count || announcement->num_devices < 0 ||
         announcement->num_devices > MP_POD_MAX_DEVICES || announcement->workers < 0 ||
         announcement->workers > INT32_MAX) {
-      return mp_status_make(MP_INTERNAL, "process %d says senseless things about itself", r);
+      return mp_status_make(MP_INTERNAL, "the announcement of process %d has impossible values", r);
     }
     if (announcement->host >= u->num_hosts) u->num_hosts = announcement->host + 1;
   }
@@ -404,7 +404,7 @@ static void pod_merge_note_unequal(const union_t *u, mp_strbuf_t *out) {
   if (r == u->count) return;
   mp_strbuf_printf(out,
                    "the processes have unequal numbers of devices (process 0 has %d, process %d "
-                   "has %d); what counts on equal ones, such as JAX's multihost_utils, will fail\n",
+                   "has %d); code that requires equal numbers, such as JAX's multihost_utils, will fail\n",
                    u->num_devices[0], r, u->num_devices[r]);
 }
 

@@ -62,8 +62,8 @@ static mp_status_t again_check_host(const mp_again_t *again) {
   if (is_alone) return NULL;
   return mp_status_make(MP_FAILED_PRECONDITION,
                         "process %" PRIu32
-                        " comes back on host %.63s, and was on host %.63s: it shares memory with "
-                        "others on one of them, so it has to come back where it was",
+                        " was restarted on host %.63s, but ran on host %.63s before: it shares "
+                        "memory with others on one of these hosts, so restart it where it was",
                         self, again->own.hostname, before->hostname);
 }
 
@@ -182,12 +182,12 @@ static mp_status_t again_read_answer(const mp_again_t *again, mp_transport_t *sh
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(again->world, door->rank, name);
   if (code != MP_ALREADY_EXISTS) {
-    return mp_status_make(code, "%s could not take process %" PRIu32 " in again (%s)", name,
+    return mp_status_make(code, "%s could not accept the restarted process %" PRIu32 " (%s)", name,
                           again->talk->rank, mp_status_code_name(code));
   }
   return mp_status_make(MP_ALREADY_EXISTS,
                         "another process has joined as process %" PRIu32
-                        " (node_id) already, and has not ended: %s still has it",
+                        " (node_id) already, and has not ended: %s is connected to it",
                         again->talk->rank, name);
 }
 
@@ -213,7 +213,7 @@ static mp_status_t again_await(const mp_again_t *again, mp_transport_t *shm,
     char name[MP_PEER_NAME_BYTES];
     mp_world_peer_name(again->world, door->rank, name);
     return mp_status_make(MP_DEADLINE_EXCEEDED,
-                          "%s has not taken process %" PRIu32 " in again within %g s", name,
+                          "%s has not accepted the restarted process %" PRIu32 " within %g s", name,
                           again->talk->rank, again->talk->timeout_s);
   }
 }
@@ -245,8 +245,7 @@ static mp_status_t again_find_first(const mp_again_t *again, mp_transport_t *shm
   }
   return mp_status_annotate(
       why,
-      "none of the processes that began the job is left that could take process %" PRIu32
-      " in again",
+      "none of the processes that began the job is left to accept the restarted process %" PRIu32,
       again->talk->rank);
 }
 

@@ -58,7 +58,7 @@ static mp_hello_t hello_read(mp_str_t bytes) {
 mp_status_t mp_hello_compare(uint32_t a, mp_str_t hello_a, uint32_t b, mp_str_t hello_b) {
   const size_t common = offsetof(mp_hello_t, build);
   if (hello_a.size < common || hello_b.size < common) {
-    return mp_status_make(MP_FAILED_PRECONDITION, "rank %" PRIu32 " is no minipod",
+    return mp_status_make(MP_FAILED_PRECONDITION, "rank %" PRIu32 " does not run minipod",
                           hello_a.size < common ? a : b);
   }
   const mp_hello_t one_hello = hello_read(hello_a), other_hello = hello_read(hello_b);

@@ -184,8 +184,8 @@ mp_status_t mp_mpi_world_join(const mp_options_t *options, const mp_launcher_t *
   if (who.size == 1 && launcher != NULL && launcher->size > 1) {
     return mp_status_make(MP_UNAVAILABLE,
                           "it has started %" PRId64
-                          " processes, and to %.*s each is alone: the launcher is that of another "
-                          "MPI, or does not speak with this one",
+                          " processes, but in %.*s each is alone: the launcher belongs to another "
+                          "MPI, or cannot talk to this one",
                           launcher->size, (int)strcspn(name, ","), name);
   }
   if (who.size == 1) {

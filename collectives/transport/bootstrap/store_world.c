@@ -234,7 +234,7 @@ static mp_status_t store_world_join_again(store_world_t *join, double exit_timeo
   if (status != NULL) {
     mp_world_say_goodbye(join->world, 1);
     (void)mp_world_drain(join->world, k_last_words_seconds);
-    return mp_status_annotate(status, "coming back into the job");
+    return mp_status_annotate(status, "rejoining the job");
   }
   return NULL;
 }

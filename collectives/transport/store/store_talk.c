@@ -65,9 +65,9 @@ static mp_status_t store_talk_read(const mp_store_talk_t *talk, uint32_t rank,
   if (value->size != 0 && value->data[0] == MP_OK) return NULL;
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(talk->world, rank, name);
-  if (value->size == 0) return mp_status_make(MP_INTERNAL, "%s has told nothing", name);
+  if (value->size == 0) return mp_status_make(MP_INTERNAL, "%s has sent an empty value", name);
   const mp_status_code_t code = mp_status_code_of_number((unsigned char)value->data[0]);
-  if (value->size == 1) return mp_status_make(code, "%s has failed, and could not say why", name);
+  if (value->size == 1) return mp_status_make(code, "%s has failed without a message", name);
   return mp_status_make(code, "%s has failed: %.*s", name, mp_str_precision(value->size - 1),
                         value->data + 1);
 }

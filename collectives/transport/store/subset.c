@@ -38,12 +38,12 @@ mp_status_t mp_subset_read(const mp_options_t *options, mp_subset_t *out_subset)
   do {
     const char *at = text;
     const int64_t number = subset_next(&text);
-    if (number < 0) return subset_refuse(options, "this is no such list");
+    if (number < 0) return subset_refuse(options, "not a list of numbers");
     if (options->num_nodes != MP_OPTION_UNSET && number >= options->num_nodes) {
       return subset_refuse(options, "the job has fewer processes (num_nodes)");
     }
     if (subset_is_before(options->subset, at, number)) {
-      return subset_refuse(options, "a process is there twice");
+      return subset_refuse(options, "a process is listed twice");
     }
     if (number == options->node_id) subset.rank = subset.size;
     subset.name = mp_hash_bytes(subset.name, &number, sizeof(number));

@@ -204,7 +204,7 @@ static mp_status_t decompose_make(mp_arena_t *arena, const mp_op_t *op, mp_kerne
                                   decompose_kernel_t **out_kernel) {
   const mp_type_t *a = op->num_operands == 1 ? mp_op_operand_type(op, 0) : NULL;
   if (a == NULL || !mp_type_is_static(a) || a->rank < 2) {
-    return mp_op_error(op, MP_INVALID_ARGUMENT, "this custom_call wants one operand, a matrix");
+    return mp_op_error(op, MP_INVALID_ARGUMENT, "this custom_call takes one operand, a matrix");
   }
   decompose_kernel_t *self = MP_ARENA_NEW(arena, decompose_kernel_t);
   MP_RETURN_IF_NULL(self);
@@ -268,7 +268,7 @@ static mp_status_t decompose_make_eigh(mp_arena_t *arena, const mp_op_t *op, boo
       !decompose_has_shape(mp_op_result_type(op, 1), a, mp_dtype_real_part(a->dtype), self->n,
                            -1)) {
     return mp_op_error(op, MP_INVALID_ARGUMENT,
-                       "custom_call minipod.eigh wants a square matrix and gives eigenvectors "
+                       "custom_call minipod.eigh takes a square matrix and gives eigenvectors "
                        "[..., n, n] and eigenvalues [..., n]");
   }
   self->upper = upper;

@@ -117,7 +117,7 @@ mp_status_t mp_call_make_qr(mp_arena_t *arena, const mp_op_t *op, const mp_kerne
     }
   }
   return mp_op_error(op, MP_INVALID_ARGUMENT,
-                     "custom_call Qr wants a [..., m, n] and gives that and [..., min(m, n)]");
+                     "custom_call Qr takes a [..., m, n] and gives that and [..., min(m, n)]");
 }
 
 mp_status_t mp_call_make_householder_product(mp_arena_t *arena, const mp_op_t *op,
@@ -130,6 +130,6 @@ mp_status_t mp_call_make_householder_product(mp_arena_t *arena, const mp_op_t *o
     }
   }
   return mp_op_error(op, MP_INVALID_ARGUMENT,
-                     "custom_call ProductOfElementaryHouseholderReflectors wants a [..., m, n] and "
+                     "custom_call ProductOfElementaryHouseholderReflectors takes a [..., m, n] and "
                      "taus [..., k], k <= min(m, n), and gives [..., m, n]");
 }

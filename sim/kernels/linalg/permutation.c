@@ -47,13 +47,13 @@ mp_status_t mp_call_make_pivots_to_permutation(mp_arena_t *arena, const mp_op_t 
       out->dtype != MP_DTYPE_S32 || out->dims[last] < in->dims[last] ||
       memcmp(in->dims, out->dims, last * sizeof(int64_t)) != 0) {
     return mp_op_error(op, MP_INVALID_ARGUMENT,
-                       "custom_call minipod.pivots_to_permutation wants pivots s32[..., k] and "
+                       "custom_call minipod.pivots_to_permutation takes pivots s32[..., k] and "
                        "gives a permutation s32[..., n], n >= k");
   }
   if (out->dims[last] > INT32_MAX) {
     return mp_op_error(op, MP_UNIMPLEMENTED,
                        "custom_call minipod.pivots_to_permutation of %" PRId64
-                       " rows: 32-bit numbers can tell %" PRId32,
+                       " rows: 32-bit numbers can number %" PRId32,
                        out->dims[last], INT32_MAX);
   }
   permutation_kernel_t *self = MP_ARENA_NEW(arena, permutation_kernel_t);

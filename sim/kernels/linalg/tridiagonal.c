@@ -168,7 +168,7 @@ static mp_status_t tridiagonal_make(mp_arena_t *arena, const mp_op_t *op, bool p
   }
   if (!fits) {
     return mp_op_error(op, MP_INVALID_ARGUMENT,
-                       "custom_call minipod.tridiagonal_solve wants three diagonals [..., n] and "
+                       "custom_call minipod.tridiagonal_solve takes three diagonals [..., n] and "
                        "right-hand sides [..., n, k]");
   }
   tridiagonal_kernel_t *self = MP_ARENA_NEW(arena, tridiagonal_kernel_t);

@@ -174,7 +174,7 @@ mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op,
                                const mp_kernel_t **out_kernel) {
   if (op->num_operands != 1 || op->num_results != 2 || mp_op_operand_type(op, 0)->rank == 0) {
     return mp_op_error(op, MP_INVALID_ARGUMENT,
-                       "custom_call TopK wants one operand and two results");
+                       "custom_call TopK takes one operand and two results");
   }
   return top_k_make(arena, op, (int64_t)mp_op_operand_type(op, 0)->rank - 1, false, out_kernel);
 }

@@ -339,7 +339,7 @@ mp_status_t mp_desugar_function_call(mp_module_t *module, mp_op_t *op) {
   if (formula == NULL) return NULL;
   if (op->num_operands != 1 || op->num_results != 1 || op->num_regions != 0 ||
       !mp_type_equal(op->operands[0]->type, op->results[0].type)) {
-    return mp_op_error(op, MP_INVALID_ARGUMENT, "'%.*s' wants one operand, of its result's type",
+    return mp_op_error(op, MP_INVALID_ARGUMENT, "'%.*s' takes one operand, of its result's type",
                        MP_STR_ARG(target));
   }
   const mp_type_t *type = op->results[0].type;

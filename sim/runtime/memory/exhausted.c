@@ -104,7 +104,7 @@ static void exhausted_list_sharers(const mp_memory_t *memory, mp_strbuf_t *out) 
   const mp_memory_budget_t *budget = memory->budget;
   uint64_t rest = 0;
   uint32_t count = 0;
-  mp_strbuf_puts(out, "\nwhat the devices hold that share it:");
+  mp_strbuf_puts(out, "\nheld by the devices that share it:");
   for (uint32_t i = 0; i < budget->num_memories; ++i) {
     const mp_memory_t *other = &budget->memories[i];
     const uint64_t in_use = exhausted_in_use(other);
@@ -154,7 +154,7 @@ mp_status_t mp_memory_exhausted(mp_memory_t *memory, uint64_t bytes, const mp_la
   // If there is no memory for the whole message, a shorter one must do.
   mp_status_t status =
       mp_status_make(MP_RESOURCE_EXHAUSTED, "%s",
-                     text.failed ? "out of memory of a device, and of host memory to say more"
+                     text.failed ? "out of device memory, and of host memory for the details"
                                  : mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   return status;

@@ -195,7 +195,7 @@ static void endpoint_lose_returned(const mp_endpoint_t *endpoint, const mp_peers
     const uint32_t rank = peers->ranks[i];
     if (router->returned_at[rank] <= peers->num_returns) continue;
     mp_status_t why = mp_status_make(
-        MP_UNAVAILABLE, "process %" PRIu32 " has ended, and has come back just now", rank);
+        MP_UNAVAILABLE, "process %" PRIu32 " has ended and was restarted just now", rank);
     endpoint->calls->lose(peers->session, rank, why);
     mp_status_release(why);
   }

@@ -19,7 +19,7 @@ static bool meant_was_replaced(const mp_rank_names_t *names, uint64_t incarnatio
 
 static mp_status_t meant_error(uint32_t rank) {
   return mp_status_make(MP_UNAVAILABLE,
-                        "process %" PRIu32 " has ended, and another one is in its place", rank);
+                        "process %" PRIu32 " has ended, and a restarted one has replaced it", rank);
 }
 
 // Fails the launches in flight that were meant for the process that was just replaced.

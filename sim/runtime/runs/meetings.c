@@ -3,9 +3,9 @@
 // A collective is computed if all its members have values for its operands, and operands and
 // results are small; if several arrays share a collective, only those of which this is true are
 // computed. No member may wait for one that has no values or does not come. So
-//  - only collectives count that every device executes in the same order, whichever values are
-//    is guessed: those outside of branches, and outside of loops except those whose number of
-//    rounds is constant;
+//  - only collectives count that every device executes in the same order, whatever is guessed or
+//    lacks a value: those outside of branches, and outside of loops except loops with a constant
+//    number of rounds;
 //  - of these, only those whose operands can have values if all small parameters have some. If all
 //    collectives of a program are computed from large arrays, its devices never meet;
 //  - before each collective the members vote, in an all_reduce of three words: it is computed if

@@ -48,7 +48,7 @@ static void deliver_take_poison(mp_session_t *session, mp_packet_t *packet,
                                 mp_device_list_t *resumed) {
   const uint32_t word = packet->envelope.words[1];
   const mp_status_code_t code = word == MP_OK ? MP_UNKNOWN : mp_status_code_of_number(word);
-  static const char wordless[] = "the launch failed, and no memory was left to say why";
+  static const char wordless[] = "the launch failed; there was no memory for the reason";
   const bool has_words = packet->bytes != 0;
   const mp_status_t error =
       mp_status_make(code, "%.*s (on process %u)",

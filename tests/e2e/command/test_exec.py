@@ -115,7 +115,7 @@ def test_one_result_is_compared_with_a_file(matvec, tmp_path):
   two = two.replace("return %y : tensor<3xf32>", "return %y, %x : tensor<3xf32>, tensor<8xf32>")
   (tmp_path / "two.mlir").write_text(two)
   error = execute(tmp_path / "two.mlir", "--compare", tmp_path / "mine.npy", code=1)
-  assert "mine.npy': the program has 2 results, which want a folder with result_0.npy and so on" in error
+  assert "mine.npy': the program has 2 results, which require a folder with result_0.npy and so on" in error
 
 
 def test_what_is_printed(tmp_path):

@@ -113,7 +113,7 @@ def test_a_killed_process_comes_back():
   job = run(4, kills)
   out, err = "".join(job.outs.values()), "".join(job.errs.values())
   check(out, err, 4, kills)
-  assert re.search(r"process 3 \(pid \d+ on host \S+\) has come back into the job", job.errs[0]), err
+  assert re.search(r"process 3 \(pid \d+ on host \S+\) has rejoined the job", job.errs[0]), err
 
 
 def test_again_and_again_and_two_at_once():

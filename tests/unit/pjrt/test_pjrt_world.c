@@ -426,7 +426,7 @@ static void launches_are_meant_for_processes(void **state) {
       assert_non_null(results[rank]);
     }
     sum_expect(results, PJRT_Error_Code_UNAVAILABLE,
-               round == 0 ? "process 1 has ended, and another one is in its place" : NULL);
+               round == 0 ? "process 1 has ended, and a restarted one has replaced it" : NULL);
   }
   sum_end(&sum);
 }

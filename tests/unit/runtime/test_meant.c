@@ -2,7 +2,7 @@
 #include "sim/runtime/devices/client_impl.h"
 #include "tests/unit/support/processes/pairs.h"
 
-static const char *const k_why = "process 1 has ended, and another one is in its place";
+static const char *const k_why = "process 1 has ended, and a restarted one has replaced it";
 
 typedef struct {
   pods_t pods;

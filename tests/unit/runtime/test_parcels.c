@@ -139,7 +139,7 @@ static void errors_reach_the_receiver(void **state) {
   mp_buffer_t *buffer = make(&pods, 0, 4, 0);
   send(buffer, 2, 3);
   expect_error(await(&pods, 2, 5, 0, 3), MP_INVALID_ARGUMENT,
-               "sends an array of 16 bytes, and one of 20 bytes of f32 is awaited");
+               "sends an array of 16 bytes, but this one awaits 20 bytes of f32");
   assert_status(mp_parcel_send(buffer, 4, 4, &sent), MP_INVALID_ARGUMENT, "no device has the id 4");
   mp_buffer_delete(buffer);
   assert_ok(mp_parcel_send(buffer, 2, 5, &sent));

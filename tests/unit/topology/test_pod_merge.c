@@ -560,7 +560,7 @@ static void test_numbers_that_do_not_fit(void **state) {
     mp_proto_put_varint(&job.bytes[1], fields[i], UINT64_C(1) << 32);
     job.announcements[1] = (mp_str_t){job.bytes[1].data, job.bytes[1].size};
     expect_failure(&job, MP_INVALID_ARGUMENT,
-                   TEXTS("process 1 says nothing understandable", "does not fit"));
+                   TEXTS("the announcement of process 1 cannot be read", "does not fit"));
   }
   job_t job = job_of(1, 2, BIG_MACHINE);
   mp_strbuf_t group;
@@ -572,7 +572,7 @@ static void test_numbers_that_do_not_fit(void **state) {
   expect_failure(&job, MP_INVALID_ARGUMENT, TEXTS("does not fit"));
   job = job_of(1, 2, BIG_MACHINE);
   change_announcement(&job, 0, change_core, INT32_MAX);
-  expect_failure(&job, MP_INVALID_ARGUMENT, TEXTS("core group 1 makes no sense"));
+  expect_failure(&job, MP_INVALID_ARGUMENT, TEXTS("core group 1 is invalid"));
   job = job_of(1, 2, BIG_MACHINE);  // a node without number is nothing bad
   change_announcement(&job, 0, change_numa_node, -1);
   mp_pod_release(merge(&job, 1));

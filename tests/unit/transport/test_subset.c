@@ -44,10 +44,10 @@ static void other_subsets_have_other_names(void **state) {
 static void what_is_no_list_is_refused(void **state) {
   (void)state;
   static const char *const cases[][2] = {
-      {",", "no such list"},      {"1,", "no such list"},
-      {"1,,2", "no such list"},   {"1;2", "no such list"},
-      {"-1,1", "no such list"},   {" 1", "no such list"},
-      {"1,x", "no such list"},    {"1,99999999999999999999999", "no such list"},
+      {",", "not a list of numbers"},      {"1,", "not a list of numbers"},
+      {"1,,2", "not a list of numbers"},   {"1;2", "not a list of numbers"},
+      {"-1,1", "not a list of numbers"},   {" 1", "not a list of numbers"},
+      {"1,x", "not a list of numbers"},    {"1,99999999999999999999999", "not a list of numbers"},
       {"1,8", "fewer processes"}, {"1,2,1", "twice"},
       {"0,2", "not among them"},  {"11,2", "fewer processes"}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
