@@ -84,7 +84,7 @@ static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_
       .copy = mp_copy_for(collective_run_results(collective)),
   };
   if (collective->kind >= MP_GROUP_COLLECTIVE_KINDS) {
-    return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
+    return mp_status_make(MP_INTERNAL, "%s is not a group operation", collective->name);
   }
   MP_ASSERT(chunk < call.num_chunks && call.size != 0);
   return g_algorithms[collective->kind](&call);

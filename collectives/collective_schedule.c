@@ -23,7 +23,7 @@ mp_status_t mp_collective_schedule_create(const mp_collective_t *collective, uin
                                           mp_contribution_t *contributions, const uint32_t *names,
                                           mp_collective_schedule_t **out_schedule) {
   if (collective->kind >= MP_GROUP_COLLECTIVE_KINDS) {
-    return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
+    return mp_status_make(MP_INTERNAL, "%s is not a group operation", collective->name);
   }
   const size_t processes = layout->num_processes;
   const size_t payloads = MP_SCHEDULE_MAX_PHASES * processes;

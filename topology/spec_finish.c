@@ -201,7 +201,7 @@ static mp_status_t spec_finish_check_wirings(const mp_pod_spec_t *spec, const ch
     if (wirings->each[i] != MP_WIRING_TORUS) continue;
     return SPEC_FINISH_REFUSE(
         spec, origin, "topology",
-        "a dimension is no torus, expected ring, mesh, switch or fully_connected for each");
+        "a dimension is not a torus, expected ring, mesh, switch or fully_connected for each");
   }
   return NULL;
 }

@@ -144,10 +144,11 @@ static mp_status_t world_exchange_broken(const mp_agreement_t *agreement) {
   if (!agreement->is_broken) return NULL;
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(agreement->world, agreement->broken_by, name);
-  return mp_status_make(MP_UNAVAILABLE,
-                        "%s was restarted and has rejoined the job; repeat what was in progress with "
-                        "its predecessor",
-                        name);
+  return mp_status_make(
+      MP_UNAVAILABLE,
+      "%s was restarted and has rejoined the job; repeat what was in progress with "
+      "its predecessor",
+      name);
 }
 
 // True when something of `rank` is still to come: its bytes or, when `found` is NULL, its verdict.

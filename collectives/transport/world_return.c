@@ -229,8 +229,8 @@ static void world_return_settle_place(mp_world_t *world, uint32_t rank,
     if (place->is_alive == 0) {
       is_news = mp_world_note_loss(
           world, rank,
-          mp_status_make(MP_UNAVAILABLE, "process %" PRIu32 " had ended before this process was restarted",
-                         rank));
+          mp_status_make(MP_UNAVAILABLE,
+                         "process %" PRIu32 " had ended before this process was restarted", rank));
     }
   }
   mp_unlock(&world->lock);

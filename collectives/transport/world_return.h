@@ -12,7 +12,7 @@
 
 // ---- Answering knocks: called by transports on the progress thread ----
 
-// Whether a knock can be answered: OK, or INVALID_ARGUMENT when it makes no sense.
+// Whether a knock can be answered: OK, or INVALID_ARGUMENT when it is malformed.
 MP_NODISCARD mp_status_code_t mp_world_check_knock(const mp_world_t *world,
                                                    const mp_knock_t *knock);
 // The rank's process is another one from now on; `transport` reaches it, and has dropped all that
@@ -32,9 +32,9 @@ typedef struct {
 // (`out_welcome` NULL) when none has come after `timeout_s` seconds.
 MP_NODISCARD mp_status_t mp_world_await_welcome(mp_world_t *world, uint32_t rank, double timeout_s,
                                                 mp_packet_t **out_welcome);
-// Takes over from a welcome how things are: the places of all ranks ([size], where those that have
-// knocked here meanwhile are not alive: they need nothing), the agreements so far, the memo. Ranks
-// that are dead are lost from now on. INTERNAL for a welcome that makes no sense.
+// Takes over the state of the job from a welcome: the places of all ranks ([size], where those that
+// have knocked here meanwhile are not alive: they need nothing), the agreements so far, the memo.
+// Ranks that are dead are lost from now on. INTERNAL for a malformed welcome.
 MP_NODISCARD mp_status_t mp_world_settle(mp_world_t *world, const mp_packet_t *welcome,
                                          mp_world_place_t *out_places);
 

@@ -193,7 +193,7 @@ static mp_status_t exec_array_take(mp_str_t bytes, const char *path, const char 
                                    mp_exec_array_t *array) {
   exec_array_file_t file;
   if (!exec_array_parse(bytes, &file)) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "'%s' is no .npy file of a plain array", path);
+    return mp_status_make(MP_INVALID_ARGUMENT, "'%s' is not an .npy file of a plain array", path);
   }
   MP_RETURN_IF_ERROR(exec_array_check(&file, path, what, array));
   MP_RETURN_IF_ERROR(mp_exec_array_allocate(array));

@@ -140,7 +140,7 @@ static mp_status_t exec_pod_check(const mp_program_io_t *io,
   const mp_type_t *type = io->type;
   const char *why = NULL;
   if (!mp_type_is_static(type) || !mp_type_is_static(io->global_type)) {
-    why = "is no plain array";
+    why = "is not a plain array";
   } else if (io->sharding != NULL && io->sharding->partials != NULL) {
     why = "is an unreduced sum";
   } else if (layout != NULL && !layout->is_row_major) {

@@ -170,7 +170,7 @@ static mp_status_t verb_exec_count(const verb_exec_request_t *asked, const mp_mo
   if (devices != 0 && asked->num_replicas == 0 && said > 1 && partitions == 1) {
     replicas = devices;  // a program of replicas alone
   } else if (replicas == 0 || devices % replicas != 0) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "%u devices are no multiple of its %u replicas",
+    return mp_status_make(MP_INVALID_ARGUMENT, "%u devices are not a multiple of its %u replicas",
                           devices, replicas);
   } else if (devices != 0) {
     partitions = devices / replicas;

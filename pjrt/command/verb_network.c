@@ -83,7 +83,7 @@ static mp_status_t verb_network_make_question(question_t *question, const char *
   unsigned long long bytes;
   MP_RETURN_IF_ERROR(verb_network_find_kind(kind_name, &kind));
   if (!mp_str_parse_bytes(mp_str(bytes_text), &bytes) || bytes > INT64_MAX) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "'%s' is no number of bytes such as 64MiB",
+    return mp_status_make(MP_INVALID_ARGUMENT, "'%s' is not a number of bytes such as 64MiB",
                           bytes_text);
   }
   MP_RETURN_IF_ERROR(mp_pod_create_from_name(mp_str(pod), "argument", &question->pod));

@@ -50,7 +50,7 @@ static mp_status_t pjrt_inspect_tell(const mp_inspected_t *inspected, mp_strbuf_
   inspect_callback_t callback;
   if (inspected->config.size != sizeof(callback)) {
     return pjrt_inspect_fail(inspected, MP_INVALID_ARGUMENT,
-                             "its backend_config is no function with an argument");
+                             "its backend_config is not a function with an argument");
   }
   memcpy(&callback, inspected->config.data, sizeof(callback));
   if (!pjrt_inspect_is_jaxlib(&callback)) {

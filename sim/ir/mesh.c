@@ -65,7 +65,7 @@ mp_status_t mp_mesh_positions(mp_arena_t *arena, const mp_mesh_t *mesh, int64_t 
   }
   if (!is_permutation) {
     return mp_status_make(MP_INVALID_ARGUMENT,
-                          "the device_ids of mesh @%.*s are no permutation of 0 .. %lld",
+                          "the device_ids of mesh @%.*s are not a permutation of 0 .. %lld",
                           MP_STR_ARG(mesh->name), (long long)(num_devices - 1));
   }
   *out_positions = positions;

@@ -162,8 +162,8 @@ MP_NODISCARD mp_status_t mp_func_create(mp_module_t *module, mp_str_t name, uint
 MP_NODISCARD mp_status_t mp_block_create(mp_module_t *module, uint32_t num_args,
                                          const mp_type_t *const *arg_types, mp_block_t **out_block);
 
-// Makes the region (a, b) -> `code`(a, b) over scalars of `dtype`, as reductions have it; `code` is
-// a binary elementwise op.
+// Makes the region (a, b) -> `code`(a, b) over scalars of `dtype`, as in reductions; `code` is a
+// binary elementwise op.
 MP_NODISCARD mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code,
                                                  mp_dtype_t dtype, const mp_loc_t *loc,
                                                  mp_block_t **out_block);

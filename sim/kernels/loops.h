@@ -35,8 +35,7 @@
     }                                                                       \
   }
 
-// The same over two inputs of which the left or the right one is one element for all of the
-// other's.
+// The same over two inputs; the left or the right one is a scalar.
 #define MP_LOOP_LEFT(name, T, R, expr)                                             \
   MP_VECTOR static void name##_left(int64_t n, const void *const *in, void *out) { \
     const T x = *(const T *)in[0];                                                 \

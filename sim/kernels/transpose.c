@@ -13,7 +13,7 @@
 
 enum { LINE = 64, BLOCK = 16 };
 
-// Transposes tiles of whole blocks of N x N elements, between lines that lie `in_step` and
+// Transposes tiles of whole blocks of N x N elements, between lines that are `in_step` and
 // `out_step` bytes apart. A block takes log2 N steps that each interleave the upper with the lower
 // half of the vectors.
 #define MP_TRANSPOSE_BLOCK(T, N, STEPS, LOW, HIGH)                                                \

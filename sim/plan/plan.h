@@ -73,7 +73,7 @@ const mp_place_t *mp_place_find(const mp_place_finder_t *finder, uint64_t offset
 MP_NODISCARD mp_status_t mp_plan_fold_loops(mp_program_t *program, const mp_place_t *places,
                                             uint32_t num_places);
 
-// What folding needs to know: the program, scratch memory, the places of the arena.
+// The input of folding: the program, scratch memory, the places of the arena.
 typedef struct {
   mp_program_t *program;
   mp_arena_t *scratch;

@@ -13,7 +13,7 @@ import sys
 
 os.environ["JAX_PLATFORMS"] = "minipod,cpu"
 os.environ.setdefault("MINIPOD_DEVICES", "8")
-# The CPU backend is here to say what is right, each program once. Compiling it as users have it takes
+# The CPU backend is here to say what is right, each program once. Compiling it with the usual options takes
 # XLA half of the time of these tests, and only those that compare bits ask for it (differential.py).
 # What XLA makes of powers of integers and of reduce_precision is right in no other way.
 QUICK = "--xla_backend_optimization_level=0"

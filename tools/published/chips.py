@@ -1,4 +1,4 @@
-"""Pods whose compiler does what a recipe asks for, as descriptions have it: a chip file with other figures, and flags."""
+"""Pods whose compiler does what a recipe sets, as a description: a chip file with other figures, and flags."""
 
 import contextlib
 import pathlib

@@ -7,8 +7,8 @@ embeddings, sequences of 4,096), bf16, on one host, in all ways to split eight G
 Published are tokens/s of a GPU (huggingface.co/spaces/nanotron/ultrascale-playbook, benchmarks_interactive.html).
 Left out: runs that failed, and one with a fiftieth of the tokens/s of its like.
 
-A stage of the pipeline is a program of its own, one microbatch forwards and backwards: layers with the tensor axis as
-Megatron has it (sequences are split between products), the words' table at the first stage, the loss at the last one.
+A stage of the pipeline is a program of its own, one microbatch forwards and backwards: layers with the tensor axis as in
+Megatron (sequences are split between products), the words' table at the first stage, the loss at the last one.
 Stages are filled so that the slowest one is as fast as can be; a step takes that one's time for each microbatch and for
 each stage but one, then the sum of gradients over the data axis and the optimizer.  Kernels are PyTorch's, which fuses
 nothing: `alone` ends one.  Nothing overlaps with collectives.  Prints both orders and Kendall's tau; --check fails below

@@ -30,7 +30,7 @@ product.  `logits`: the type of the product that makes them, where nothing is ti
 for a residual; none of them in a product's or a norm's. `dropout` is that of attention and of residuals.  `replicated`: all
 devices of the tensor axis have the same activations between layers.
 
-`experts`: so many feed forward layers, of which each token has `chosen`, as MaxText has them if it drops tokens: each has
+`experts`: so many feed forward layers, of which each token has `chosen`, as in MaxText with dropped tokens: each has
 1.25 times its share of a sequence's places, and tokens come to their places and back by products.
 
 `window`: five layers of six see so many tokens back, the sixth all of them, and a scan takes six at a time (Gemma 3).

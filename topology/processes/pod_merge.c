@@ -402,10 +402,11 @@ static void pod_merge_note_unequal(const union_t *u, mp_strbuf_t *out) {
   int32_t r = 1;
   while (r < u->count && u->num_devices[r] == u->num_devices[0]) ++r;
   if (r == u->count) return;
-  mp_strbuf_printf(out,
-                   "the processes have unequal numbers of devices (process 0 has %d, process %d "
-                   "has %d); code that requires equal numbers, such as JAX's multihost_utils, will fail\n",
-                   u->num_devices[0], r, u->num_devices[r]);
+  mp_strbuf_printf(
+      out,
+      "the processes have unequal numbers of devices (process 0 has %d, process %d "
+      "has %d); code that requires equal numbers, such as JAX's multihost_utils, will fail\n",
+      u->num_devices[0], r, u->num_devices[r]);
 }
 
 // Adds a note about processes that the launcher has bound to too few cores. More processes than

@@ -1,8 +1,8 @@
 // Subsets: which processes of the job a client has, if not all of them.
 //
 // The option `subset` lists them ("0,2,3", ranks of the job), and then node_id and num_nodes say
-// which of the job's processes this is, as JAX has it. Without it, a client whose num_nodes is
-// smaller than the job is one of that many processes, which its node_id numbers.
+// which of the job's processes this is, as in JAX. Without it, a client whose num_nodes is smaller
+// than the job is one of that many processes, which its node_id numbers.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_STORE_SUBSET_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_STORE_SUBSET_H_
 

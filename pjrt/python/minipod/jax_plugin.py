@@ -96,7 +96,7 @@ def initialize() -> None:
   Where the user has chosen other platforms, no step is applied until this one is wanted.
   """
   # Known before the registration, which computes the flag "experimental" from it.
-  guard.teach("that minipod is no experiment", start.mark_nonexperimental)
+  guard.teach("that minipod is not experimental", start.mark_nonexperimental)
   # A library named in JAX's own variable is registered by JAX after us: it only needs the rest.
   if not _named_in_environment() and not start.register(minipod.library_path, PRIORITY):
     return

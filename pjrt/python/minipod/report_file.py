@@ -74,7 +74,7 @@ def read_json(data: bytes | str):
   except RecursionError as error:
     raise ValueError("it is nested too deep") from error
   except UnicodeDecodeError as error:
-    raise ValueError("it is no text") from error
+    raise ValueError("it is not text") from error
 
 
 def _is_number(value, kind) -> bool:

@@ -37,7 +37,7 @@ def read_events(path) -> list[dict]:
     data = _inflate(data)
   text = data.decode(errors="replace").rstrip()
   if not text.startswith("["):
-    raise ValueError("it is no timeline of MINIPOD_TRACE")
+    raise ValueError("it is not a timeline of MINIPOD_TRACE")
   for whole in (text, text.rstrip(",") + "]", text[:text.rfind("\n") + 1].rstrip().rstrip(",") + "]"):
     try:
       events = report_file.read_json(whole)
@@ -45,9 +45,9 @@ def read_events(path) -> list[dict]:
     except ValueError as error:
       why = error
   else:
-    raise ValueError(f"it is no timeline of MINIPOD_TRACE: {why}")
+    raise ValueError(f"it is not a timeline of MINIPOD_TRACE: {why}")
   if not isinstance(events, list) or not all(isinstance(e, dict) and "ph" in e and "name" in e for e in events):
-    raise ValueError("it is no timeline of MINIPOD_TRACE: events are expected")
+    raise ValueError("it is not a timeline of MINIPOD_TRACE: events are expected")
   return events
 
 

@@ -1,4 +1,4 @@
-// Pretty forms: the regular ones by table (sim/ir/forms.h), and which op has which.
+// Pretty forms: the table of each op's form; regular forms by sim/ir/forms.h.
 #include "sim/ir/print/print_forms.h"
 
 // ---- regular forms ----

@@ -133,7 +133,7 @@ static void print_struct_conv(const mp_op_t *op, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '>');
 }
 
-// ---- which ops have which ----
+// ---- the struct of each op ----
 
 enum { MAX_STRUCT_FIELDS = 10 };
 

@@ -43,10 +43,10 @@ static mp_status_t verify_attr_items(const mp_op_t *op, const mp_schema_attr_t *
   for (size_t i = 0; i < value->u.array.count; ++i) {
     const mp_attr_t *item = value->u.array.items[i];
     if (row->is_symbol) {
-      MP_CHECK(op, item->kind == MP_KIND_STRING, "%s has an entry that is no name", name);
+      MP_CHECK(op, item->kind == MP_KIND_STRING, "%s has an entry that is not a name", name);
     } else if (row->when_absent == MP_DEFAULT_PRECISION) {
       MP_CHECK(op, item->kind == MP_KIND_ENUM && item->u.enumeration.kind == row->enum_kind,
-               "%s has an entry that is no precision", name);
+               "%s has an entry that is not a precision", name);
     }
   }
   MP_CHECK(op, row->when_absent != MP_DEFAULT_PRECISION || value->u.array.count <= 2,
@@ -116,7 +116,7 @@ static mp_status_t verify_attr_value_attrs(const mp_attr_t *dict, const mp_type_
                                            const char *what, uint32_t index) {
   if (dict == NULL) return NULL;
   if (dict->kind != MP_KIND_DICT) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "attributes of %s %u are no dictionary", what,
+    return mp_status_make(MP_INVALID_ARGUMENT, "attributes of %s %u are not a dictionary", what,
                           index);
   }
   for (size_t i = 0; i < dict->u.dict.count; ++i) {

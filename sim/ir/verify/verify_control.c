@@ -194,8 +194,8 @@ static mp_status_t verify_control_layout(const mp_op_t *op, const mp_attr_t *lay
   uint64_t used = 0;
   for (uint32_t i = 0; i < rank; ++i) {
     int64_t dim = layout->u.ints.values[i];
-    MP_CHECK(op, dim >= 0 && dim < rank && (used >> dim & 1) == 0, "%s is no order of dimensions",
-             what);
+    MP_CHECK(op, dim >= 0 && dim < rank && (used >> dim & 1) == 0,
+             "%s is not an order of dimensions", what);
     used |= UINT64_C(1) << dim;
   }
   return NULL;
@@ -235,7 +235,7 @@ static mp_status_t verify_control_config(const mp_op_t *op) {
 // type; either may be an element of a tuple.
 static mp_status_t verify_control_alias(const mp_op_t *op, const mp_attr_t *alias) {
   MP_CHECK(op, alias->kind == MP_KIND_OUTPUT_ALIAS,
-           "output_operand_aliases has an entry that is no alias");
+           "output_operand_aliases has an entry that is not an alias");
   int64_t operand = alias->u.alias.operand_index, result = 0;
   mp_index_list_t output = alias->u.alias.output_tuple_indices;
   MP_CHECK(op, operand >= 0 && operand < (int64_t)op->num_operands, "an alias names operand %lld",

@@ -9,7 +9,7 @@ mp_status_t mp_verify_dot(const mp_op_t *op) {
   const mp_type_t *lhs = mp_operand_type(op, 0), *rhs = mp_operand_type(op, 1);
   MP_RETURN_IF_ERROR(mp_verify_product_types(op));
   MP_CHECK(op, lhs->rank >= 1 && lhs->rank <= 2 && rhs->rank >= 1 && rhs->rank <= 2,
-           "operands of rank %u and %u are no vectors or matrices", lhs->rank, rhs->rank);
+           "operands of rank %u and %u are not vectors or matrices", lhs->rank, rhs->rank);
   int64_t a = lhs->dims[lhs->rank - 1], b = rhs->dims[0], dims[2];
   MP_CHECK(op, a == b, "contracted dimensions have sizes %lld and %lld", (long long)a,
            (long long)b);
@@ -51,7 +51,7 @@ static mp_status_t verify_linear_algorithm(const mp_op_t *op) {
     bool scalar = part == NULL || part->kind != MP_KIND_TYPE ||
                   (part->u.type->kind == MP_TYPE_TENSOR && part->u.type->rank == 0 &&
                    part->u.type->quant == NULL && part->u.type->bounds == NULL);
-    MP_CHECK(op, scalar, "%s is no element type", mp_attr_name_text(others[i]));
+    MP_CHECK(op, scalar, "%s is not an element type", mp_attr_name_text(others[i]));
   }
   MP_CHECK(op, present == 0 || present == 7, "the algorithm has only %u of its 7 parts", present);
   return NULL;
@@ -138,7 +138,7 @@ mp_status_t mp_verify_fft(const mp_op_t *op) {
 static mp_status_t verify_linear_square(const mp_op_t *op, const mp_type_t *type) {
   MP_RETURN_IF_ERROR(mp_verify_dtype(op, type, ANALYTIC, "the matrix"));
   MP_CHECK(op, type->rank >= 2 && type->dims[type->rank - 1] == type->dims[type->rank - 2],
-           "the last two dimensions are no square matrix");
+           "the last two dimensions are not a square matrix");
   return NULL;
 }
 

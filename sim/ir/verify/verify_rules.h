@@ -138,7 +138,7 @@ MP_NODISCARD mp_status_t mp_verify_sharding_rule(const mp_op_t *op, const mp_sha
 //
 // A rule checks one op against the constraints that the specification of its dialect lists for it:
 // INVALID_ARGUMENT for what breaks one, UNIMPLEMENTED for what is valid but not supported.
-// verify_table.h says which op has which rule.
+// verify_table.h has the rule of each op.
 
 typedef mp_status_t (*mp_verify_rule_t)(const mp_op_t *op);
 

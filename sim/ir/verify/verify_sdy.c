@@ -33,7 +33,7 @@ static mp_status_t verify_sdy_device_ids(const mp_op_t *op, const mp_mesh_t *mes
   for (uint32_t i = 0; i < mesh->num_device_ids && status == NULL; ++i) {
     int64_t id = mesh->device_ids[i];
     if (id < 0 || id >= count || seen[id]) {
-      status = sdy_error(op, "the device ids of mesh '%.*s' are no permutation (%lld)",
+      status = sdy_error(op, "the device ids of mesh '%.*s' are not a permutation (%lld)",
                          MP_STR_ARG(mesh->name), (long long)id);
     } else {
       seen[id] = true;
@@ -90,7 +90,7 @@ static mp_status_t verify_sdy_use_axis(const mp_op_t *op, const mp_mesh_t *mesh,
     low = ref->pre_size;
     bool fits = low >= 1 && ref->size > 1 && !__builtin_mul_overflow(low, ref->size, &high) &&
                 high <= whole && whole % high == 0;
-    SDY_CHECK(op, fits, "\"%.*s\":(%lld)%lld is no part of an axis of size %lld",
+    SDY_CHECK(op, fits, "\"%.*s\":(%lld)%lld is not a part of an axis of size %lld",
               MP_STR_ARG(ref->name), (long long)ref->pre_size, (long long)ref->size,
               (long long)whole);
   }

@@ -171,7 +171,7 @@ mp_status_t mp_verify_slice(const mp_op_t *op) {
   for (uint32_t i = 0; i < operand->rank; ++i) {
     int64_t size = limit.values[i] - start.values[i];
     MP_CHECK(op, size >= 0 && limit.values[i] <= operand->dims[i],
-             "[%lld, %lld) is no part of dimension %u of size %lld", (long long)start.values[i],
+             "[%lld, %lld) is not a part of dimension %u of size %lld", (long long)start.values[i],
              (long long)limit.values[i], i, (long long)operand->dims[i]);
     dims[i] = size / stride.values[i] + (size % stride.values[i] != 0);
   }

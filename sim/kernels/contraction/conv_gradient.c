@@ -59,7 +59,7 @@ typedef struct {
   bool accumulates;             // `out` already has a sum
 } gradient_t;
 
-// The pixels [first, last) of the window in one dimension that lie in the input.
+// The pixels [first, last) of the window, in one dimension, that are inside of the input.
 static void conv_gradient_range(const mp_conv_dim_t *dim, int64_t origin, int64_t *out_first,
                                 int64_t *out_last) {
   const int64_t by = dim->rhs_dilation;
@@ -99,7 +99,7 @@ static void conv_gradient_line(gradient_t *block, const char *input, const char 
   block->accumulates = true;
 }
 
-// Goes over the lines of the window that lie in the input, from spatial dimension `d` on.
+// Goes over the window's lines that are inside of the input, from spatial dimension `d` on.
 static void conv_gradient_lines(gradient_t *block, uint32_t d, const char *input,
                                 const char *kernel) {
   const mp_conv_kernel_t *self = block->self;

@@ -23,7 +23,7 @@ enum {
   SPLIT_LEAST_M = 128,
   // Panels of A that are packed at once.
   PANELS = 8,
-  // What setting up a product costs, in multiplications.
+  // The cost of setting up a product, in multiplications.
   SMALL = 1 << 13
 };
 // The number of multiplications that is worth a part.

@@ -40,7 +40,7 @@ typedef struct {
   int64_t batch, row, rows, k, depth;
 } mp_gemm_range_t;
 
-// A finished block of C of product `batch`, from row m and column n on; rows lie `ldc` elements
+// A finished block of C of product `batch`, from row m and column n on; rows are `ldc` elements
 // apart.
 typedef struct {
   int64_t batch, m, rows, n, columns;

@@ -1,4 +1,4 @@
-// Complex numbers as loops have them, and their order.
+// The types of complex numbers in loops, and their order.
 #ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_COMPLEX_TYPE_H_
 #define MINIPOD_SIM_KERNELS_ELEMENTWISE_COMPLEX_TYPE_H_
 

@@ -149,7 +149,7 @@ static mp_status_t region_bind_capture(compiler_t *c, const mp_op_t *user, const
   const mp_op_t *owner = c->block->parent_op;
   if (owner == NULL || !region_is_scalar(value->type)) {
     return mp_op_error(user, MP_UNIMPLEMENTED,
-                       "a region uses a value from outside that is no scalar");
+                       "a region uses a value from outside that is not a scalar");
   }
   if (c->captured == NULL) {
     MP_RETURN_IF_ERROR(mp_op_captures(owner, c->arena, &c->captured, &c->num_captured));
@@ -173,7 +173,7 @@ static mp_status_t region_find_place(compiler_t *c, const mp_op_t *user, const m
                                      place_t *out_place) {
   const binding_t *binding = region_find_binding(c, mp_region_see_through(value));
   if (binding == NULL) {
-    return mp_op_error(user, MP_UNIMPLEMENTED, "a region uses a value that is no scalar");
+    return mp_op_error(user, MP_UNIMPLEMENTED, "a region uses a value that is not a scalar");
   }
   *out_place = binding->place;
   return NULL;
@@ -350,7 +350,8 @@ static mp_status_t region_start_compiler(compiler_t *c, uint32_t num_ops) {
   }
   for (uint32_t i = 0; i < c->block->num_args; ++i) {
     if (!region_is_scalar(c->block->args[i].type)) {
-      return mp_op_error(terminator, MP_UNIMPLEMENTED, "argument %u of a region is no scalar", i);
+      return mp_op_error(terminator, MP_UNIMPLEMENTED, "argument %u of a region is not a scalar",
+                         i);
     }
     region_bind_value(c, &c->block->args[i], (place_t){.kind = PLACE_INPUT, .index = i}, 0);
   }

@@ -187,7 +187,7 @@ static item_t *sort_key_digit_sort(item_t *items, item_t *other, int64_t n) {
   return items;
 }
 
-// What is in the scratch of mp_sort_by_key.
+// The contents of mp_sort_by_key's scratch.
 typedef struct {
   const void **inputs;    // [2 * num_operands]: arguments of f
   char *values;           // [MP_REGION_MAX_LANES]: of f

@@ -97,7 +97,7 @@ bool mp_kernel_reduce_counts(const mp_op_t *op, uint32_t operand) {
   return mp_best_has_way(&kept, &reduced);
 }
 
-// Columns of which a few rows fill the lanes.
+// So few columns that a few rows fill the lanes.
 static bool reduce_has_groups(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced) {
   if (kept->rank == 0 || kept->strides[kept->rank - 1] != 1 || reduced->rank != 1) return false;
   const int64_t columns = kept->dims[kept->rank - 1];

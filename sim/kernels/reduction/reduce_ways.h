@@ -33,9 +33,9 @@ typedef struct {
   uint32_t num_pieces;  // of each result, a power of two; 1: results are written at once
 } mp_reduce_t;
 
-// What a part does: it folds the reduced positions [first, last) of the results [begin, end). For
-// rows: if a result has only one row, [first, last) is a range of its elements; otherwise of its
-// rows.
+// The share of a part: it folds the reduced positions [first, last) of the results [begin, end).
+// For rows: if a result has only one row, [first, last) is a range of its elements; otherwise of
+// its rows.
 typedef struct {
   int64_t begin, end;
   int64_t first, last;
@@ -47,7 +47,7 @@ typedef struct {
 // Decides the number of pieces of a kernel with results in `num_blocks` ranges. Sets its number of
 // parts and its shared memory.
 void mp_reduce_cut(mp_reduce_t *kernel, uint32_t num_blocks);
-// What a part does.
+// The share of a part.
 mp_reduce_share_t mp_reduce_share(const mp_reduce_t *kernel, uint32_t part);
 
 // Stores the accumulators of `work` as a piece of results [begin, begin + lanes).

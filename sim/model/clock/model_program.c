@@ -83,7 +83,7 @@ static const mp_pod_device_t *model_program_member(const mp_model_program_t *pro
                        program->ids[groups->members[groups->offsets[0] + member]]);
 }
 
-// How many places the first group has along a dimension; 0: it lies far apart.
+// How many places the first group has along a dimension; 0: its places are not neighbours.
 static uint32_t model_program_places(const mp_model_program_t *program, const mp_groups_t *groups,
                                      int32_t dim) {
   enum { BITS = 64, WORDS = 16 };

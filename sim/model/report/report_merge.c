@@ -1,4 +1,4 @@
-// Rows that are added up: programs that come and go, and come again.
+// Merges rows of programs that are released and compiled again.
 #include "sim/model/clock/replay/books.h"
 #include "sim/model/report/report_copies.h"
 

@@ -158,13 +158,13 @@ static mp_status_t attention_read_sizes(const mp_op_t *op, mp_attention_call_t *
     const mp_type_t *type = arrays[i]->type;
     if (!mp_type_is_tensor(type) || !mp_type_is_static(type) || type->rank != 4)
       return attention_read_malformed(op,
-                                      "queries, keys or values are no arrays of rank 4: operands");
+                                      "queries, keys or values are not arrays of rank 4: operands");
   }
   const int64_t *q = call->query->type->dims, *k = call->key->type->dims;
   const uint32_t heads = call->heads_first ? 1 : 2, length = call->heads_first ? 2 : 1;
   if (k[heads] < 1 || q[heads] % k[heads] != 0)
-    return attention_read_malformed(op,
-                                    "heads of queries are no multiple of those of keys: operands");
+    return attention_read_malformed(
+        op, "heads of queries are not a multiple of those of keys: operands");
   call->sizes = (mp_attention_sizes_t){.batch = q[0],
                                        .heads = k[heads],
                                        .group = q[heads] / k[heads],

@@ -158,7 +158,7 @@ static mp_status_t bytecode_cursor_skip_padding(mp_bc_cursor_t *c) {
   uint64_t align = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &align));
   if (align == 0 || (align & (align - 1)) != 0) {
-    return mp_bc_fail(c, "an alignment of %llu is no power of two", (unsigned long long)align);
+    return mp_bc_fail(c, "an alignment of %llu is not a power of two", (unsigned long long)align);
   }
   while ((size_t)(c->at - c->start) % align != 0) {
     if (c->at == c->end) return mp_bc_fail(c, "the data end within padding");

@@ -293,7 +293,7 @@ mp_status_t mp_bc_read_only_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_b
 // A cast between equal types of two dialects: its results are its operands.
 static mp_status_t bytecode_ir_read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
   if (op->num_operands != op->num_results || op->num_regions != 0) {
-    return mp_bc_op_unknown(ir, op, "is no cast of one value to another type's spelling");
+    return mp_bc_op_unknown(ir, op, "is not a cast of one value to another type's spelling");
   }
   size_t first = 0;
   MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, &op->origin, op->num_results, &first));

@@ -205,8 +205,8 @@ static mp_status_t bytecode_sections_read_dialects(mp_bc_reader_t *r) {
   return bytecode_sections_read_op_names(r, &c);
 }
 
-// Reads where the entries of one table lie. Their bytes stand one behind the other in the table's
-// order; `data` moves over them.
+// Reads where the entries of one table are. Their bytes follow each other in the table's order;
+// `data` moves over them.
 static mp_status_t bytecode_sections_read_extents(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                   mp_bc_cursor_t *data, mp_bc_entry_t *entries,
                                                   size_t count) {

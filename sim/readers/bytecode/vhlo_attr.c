@@ -143,7 +143,7 @@ static mp_status_t vhlo_attr_read_device_ids(mp_bc_reader_t *r, mp_bc_cursor_t *
   if (!present) return NULL;
   MP_RETURN_IF_ERROR(mp_bc_plain_attr_at(r, &before, index, &ids));
   if (ids->kind != MP_KIND_INTS || ids->u.ints.count > UINT32_MAX) {
-    return mp_bc_fail(&before, "the device ids of a mesh are no list of integers");
+    return mp_bc_fail(&before, "the device ids of a mesh are not a list of integers");
   }
   mesh->num_device_ids = (uint32_t)ids->u.ints.count;
   mesh->device_ids = ids->u.ints.values;
@@ -160,7 +160,7 @@ static mp_status_t vhlo_attr_read_mesh(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_
   for (size_t i = 0; i < list->u.array.count; ++i) {
     const mp_attr_t *axis = list->u.array.items[i];
     if (axis->kind != MP_KIND_MESH || axis->u.mesh->num_axes != 1) {
-      return mp_bc_fail(&before, "axis %zu of a mesh is no axis", i);
+      return mp_bc_fail(&before, "axis %zu of a mesh is not an axis", i);
     }
     axes[i] = axis->u.mesh->axes[0];
   }
@@ -189,7 +189,7 @@ static mp_status_t vhlo_attr_read_mesh_groups(mp_bc_reader_t *r, mp_bc_cursor_t 
   for (size_t i = 0; i < list->u.array.count; ++i) {
     const mp_attr_t *axis = list->u.array.items[i];
     if (axis->kind != MP_KIND_AXES || axis->u.axes.count != 1) {
-      return mp_bc_fail(&before, "axis %zu of replica groups is no axis", i);
+      return mp_bc_fail(&before, "axis %zu of replica groups is not an axis", i);
     }
     axes[i] = axis->u.axes.axes[0];
   }

@@ -89,7 +89,7 @@ mp_status_t mp_hlo_build_all_reduce(mp_hlo_build_t *b, const mp_hlo_inst_t *inst
   MP_RETURN_IF_ERROR(mp_hlo_new_leaves(b->h, operands.count, out));
   for (uint32_t i = 0; i < operands.count; ++i) {
     if (operands.items[i]->type->kind != MP_TYPE_TENSOR) {
-      return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand value %u is no array", i);
+      return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand value %u is not an array", i);
     }
     if (out->items[i] != NULL) continue;
     MP_RETURN_IF_ERROR(hlo_collectives_reduce_type(b, inst, operands, i, &attrs, out));
@@ -122,7 +122,7 @@ mp_status_t mp_hlo_build_reduce_scatter(mp_hlo_build_t *b, const mp_hlo_inst_t *
     mp_block_t *region = NULL;
     mp_hlo_leaves_t result = {0};
     if (operands.items[i]->type->kind != MP_TYPE_TENSOR) {
-      return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand value %u is no array", i);
+      return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand value %u is not an array", i);
     }
     MP_RETURN_IF_ERROR(hlo_collectives_region(b, inst, operands.items[i]->type->dtype, &region));
     const mp_hlo_op_t op = {.code = MP_OP_REDUCE_SCATTER,
@@ -324,7 +324,7 @@ mp_status_t mp_hlo_build_recv_done(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
   const uint32_t count = inst->shape->num_leaves;
   MP_RETURN_IF_ERROR(mp_hlo_new_leaves(b->h, count, out));
   if (count == 0 || received.count < count + 1) {
-    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand 0 ('%.*s') is no recv",
+    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand 0 ('%.*s') is not a recv",
                         MP_STR_ARG(inst->operands[0]->name));
   }
   for (uint32_t i = 0; i + 1 < count; ++i) out->items[i] = received.items[i];

@@ -171,7 +171,7 @@ static mp_status_t hlo_custom_call_group(mp_hlo_build_t *b, const mp_hlo_inst_t 
   while (size < text.size && text.data[size] != ' ') ++size;
   if (!mp_str_parse_i64((mp_str_t){text.data, size}, &number) || number < 0) {
     return mp_hlo_error(inst, MP_INVALID_ARGUMENT,
-                        "frontend_attributes: 'xla.sdy.sharding_group_id' is no number");
+                        "frontend_attributes: 'xla.sdy.sharding_group_id' is not a number");
   }
   mp_hlo_put_int(&attrs, MP_ATTR_GROUP_ID, MP_DTYPE_S64, number);
   const mp_hlo_op_t op = {

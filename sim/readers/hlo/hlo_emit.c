@@ -14,7 +14,7 @@ mp_status_t mp_hlo_array(const mp_hlo_build_t *b, const mp_hlo_inst_t *inst, uin
                          mp_value_t **out_value) {
   const mp_hlo_leaves_t leaves = mp_hlo_operand(b, inst, i);
   if (inst->operands[i]->shape->type == NULL || leaves.items[0]->type->kind != MP_TYPE_TENSOR) {
-    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand %u ('%.*s') is no array", i,
+    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand %u ('%.*s') is not an array", i,
                         MP_STR_ARG(inst->operands[i]->name));
   }
   *out_value = leaves.items[0];

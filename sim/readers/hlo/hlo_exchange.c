@@ -73,7 +73,7 @@ static mp_status_t hlo_exchange_tuple_to_all(mp_hlo_build_t *b, const mp_hlo_ins
   for (uint32_t i = 0; i < operands.count; ++i) {
     if (part->kind != MP_TYPE_TENSOR || part->rank >= MP_MAX_RANK ||
         !mp_type_equal(operands.items[i]->type, part)) {
-      return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "the operands are no arrays of one shape");
+      return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "the operands are not arrays of one shape");
     }
   }
   MP_RETURN_IF_ERROR(hlo_exchange_stack(b, inst, operands, &whole));

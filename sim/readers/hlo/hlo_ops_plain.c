@@ -16,7 +16,7 @@ static mp_status_t hlo_ops_plain_operands(mp_hlo_build_t *b, const mp_hlo_inst_t
 // The array that the instruction's shape must be.
 static mp_status_t hlo_ops_plain_type(const mp_hlo_inst_t *inst, const mp_type_t **out_type) {
   if (inst->shape->type == NULL || inst->shape->type->kind != MP_TYPE_TENSOR) {
-    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "shape: it is no array");
+    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "shape: it is not an array");
   }
   *out_type = inst->shape->type;
   return NULL;

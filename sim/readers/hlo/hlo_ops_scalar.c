@@ -170,7 +170,7 @@ mp_status_t mp_hlo_build_rng(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hl
                         (long long)inst->distribution);
   }
   if (result == NULL || result->kind != MP_TYPE_TENSOR) {
-    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "shape: it is no array");
+    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "shape: it is not an array");
   }
   const int64_t rank = result->rank;
   MP_RETURN_IF_ERROR(mp_hlo_new_leaves(b->h, 3, &operands));

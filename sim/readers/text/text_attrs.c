@@ -54,7 +54,7 @@ static mp_status_t text_attrs_read_number(mp_text_t *t, const mp_attr_t **out_at
   if (mp_text_accept(t, ':')) MP_RETURN_IF_ERROR(mp_text_dtype(t, &dtype));
   if (mp_dtype_is_float(dtype)) return text_attrs_make_float(t, dtype, &token, negative, out_attr);
   if (token.kind == MP_TOKEN_FLOAT || (!mp_dtype_is_integer(dtype) && dtype != MP_DTYPE_BOOL))
-    return mp_text_error(t, &token, MP_INVALID_ARGUMENT, "a number that is no %s",
+    return mp_text_error(t, &token, MP_INVALID_ARGUMENT, "a number that is not of type %s",
                          mp_dtype_name(dtype));
   if (dtype != MP_DTYPE_BOOL) return text_attrs_make_int(t, dtype, &token, negative, out_attr);
   bool is_zero = mp_str_is(token.text, "0");

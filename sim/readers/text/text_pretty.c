@@ -1,4 +1,4 @@
-// Pretty forms: the regular ones by table (sim/ir/forms.h), and which op has which.
+// Pretty forms: the table of each op's form; regular forms by sim/ir/forms.h.
 #include "sim/readers/text/text_forms.h"
 
 static mp_status_t text_pretty_read_regular(mp_text_t *t, mp_text_op_t *op, const mp_form_t *form) {

@@ -306,7 +306,7 @@ static mp_status_t text_reader_read_generic_mesh(mp_text_t *t, const mp_token_t 
 static mp_status_t text_reader_set_count(mp_text_t *t, const mp_token_t *token,
                                          const mp_named_attr_t *attr, uint32_t *out_count) {
   if (attr->value->kind != MP_KIND_INT || attr->value->u.i64 < 1 || attr->value->u.i64 > INT32_MAX)
-    return mp_text_error(t, token, MP_INVALID_ARGUMENT, "%.*s is no positive integer",
+    return mp_text_error(t, token, MP_INVALID_ARGUMENT, "%.*s is not a positive integer",
                          MP_STR_ARG(attr->text));
   *out_count = (uint32_t)attr->value->u.i64;
   return NULL;

@@ -368,7 +368,7 @@ static mp_status_t text_structs_read_device_ids(mp_text_t *t, mp_mesh_t *mesh) {
   MP_RETURN_IF_ERROR(mp_text_attr(t, &value));
   MP_RETURN_IF_ERROR(mp_text_to_ints(t, &token, value, &ids));
   if (ids->kind != MP_KIND_INTS || ids->u.ints.count > UINT32_MAX)
-    return mp_text_error(t, &token, MP_INVALID_ARGUMENT, "device_ids is no list of integers");
+    return mp_text_error(t, &token, MP_INVALID_ARGUMENT, "device_ids is not a list of integers");
   mesh->num_device_ids = (uint32_t)ids->u.ints.count;
   mesh->device_ids = ids->u.ints.values;
   return NULL;

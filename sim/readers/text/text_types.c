@@ -78,7 +78,7 @@ static mp_status_t text_types_read_storage(mp_text_t *t, mp_quant_t *quant) {
   }
   int bits = mp_dtype_bits(quant->storage);
   if (!mp_dtype_is_integer(quant->storage) || bits > 32)
-    return mp_text_error(t, &t->last, MP_UNIMPLEMENTED, "%s is no storage type",
+    return mp_text_error(t, &t->last, MP_UNIMPLEMENTED, "%s is not a storage type",
                          mp_dtype_name(quant->storage));
   quant->flags = is_signed ? 1 : 0;
   quant->storage_min = is_signed ? -((int64_t)1 << (bits - 1)) : 0;

@@ -388,7 +388,7 @@ static mp_status_t launch_run(mp_launch_state_t *l, mp_buffer_t **const *out_res
   mp_attend_t attend = {0};
   mp_launching_t launching;
   // All devices at once: if two launches entered the streams of two devices in different orders,
-  // each could wait at a collective for a run that is queued behind the other.
+  // each could wait at a collective for a run that is queued after the other.
   mp_lock(&client->launches->lock);
   mp_status_t status = launch_prepare_and_commit(l);
   mp_client_check_launch(client);

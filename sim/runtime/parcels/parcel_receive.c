@@ -47,8 +47,8 @@ static mp_status_t parcel_receive_check(const parcel_receive_t *receive,
   if (is_absent && packet->envelope.words[1] == (uint32_t)dtype) return NULL;
   if (packet->envelope.words[1] == (uint32_t)dtype && packet->bytes == bytes) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT,
-                        "process %" PRIu32 " sends an array of %zu bytes, but this one awaits %" PRIu64
-                        " bytes of %s",
+                        "process %" PRIu32
+                        " sends an array of %zu bytes, but this one awaits %" PRIu64 " bytes of %s",
                         packet->from, packet->bytes, bytes, mp_dtype_name(dtype));
 }
 

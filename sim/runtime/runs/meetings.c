@@ -1,8 +1,8 @@
 // Collectives of runs without values: which of them are computed, and how devices agree on that.
 //
 // A collective is computed if all its members have values for its operands, and operands and
-// results are small; if several arrays share a collective, only those of which this is true are
-// computed. No member may wait for one that has no values or does not come. So
+// results are small; if several arrays share a collective, only the arrays that meet these
+// conditions are computed. No member may wait for one that has no values or does not come. So
 //  - only collectives count that every device executes in the same order, whatever is guessed or
 //    lacks a value: those outside of branches, and outside of loops except loops with a constant
 //    number of rounds;

@@ -2,9 +2,8 @@
 //
 // The memory blocks of such a client have no bytes. A run has a region (memory/run_region.h) with a
 // place for all that its commands name: temporaries, results, and what is read although it has no
-// value. Values of parameters are copied there, or read where they are; values of results become
-// contents at the end. Devices with equal results share their contents, so the pod stores only what
-// differs.
+// value. Values of parameters are copied there, or read in place; values of results become contents
+// at the end. Devices with equal results share their contents, so the pod stores only what differs.
 #ifndef MINIPOD_SIM_RUNTIME_RUNS_SHAPE_MEMORY_H_
 #define MINIPOD_SIM_RUNTIME_RUNS_SHAPE_MEMORY_H_
 

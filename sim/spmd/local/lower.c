@@ -38,7 +38,8 @@ static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
     [MP_OP_SLICE] = &mp_form_slice,
 };
 // A missing row looks like an op that needs none, and would compute wrong parts.
-_Static_assert(MP_OP_COUNT == 137, "a new op: do its attributes or its factors want a form above?");
+_Static_assert(MP_OP_COUNT == 137,
+               "a new op: does it need a form above for its attributes or factors?");
 
 // ---- reading the shardings ----
 

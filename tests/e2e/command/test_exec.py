@@ -149,7 +149,7 @@ def test_replicas_are_a_dimension(tmp_path):
   np.save(tmp_path / "a.npy", np.arange(8, dtype=np.float32).reshape(2, 4))
   execute(tmp_path / "p.mlir", "--input", tmp_path / "a.npy", "--output", tmp_path)
   assert np.load(tmp_path / "result_0.npy").tolist() == [[4, 6, 8, 10]] * 2
-  assert "3 devices are no multiple of its 2 replicas" in execute(tmp_path / "p.mlir", "--devices", 3, code=1)
+  assert "3 devices are not a multiple of its 2 replicas" in execute(tmp_path / "p.mlir", "--devices", 3, code=1)
 
 
 def test_runs_and_their_times(matvec, programs, tmp_path):
@@ -179,7 +179,7 @@ def test_what_is_refused(matvec, tmp_path):
   for file, words in {
       "a.npy": f"argument 0 is f32[3,8], in a file '<f4'; '{tmp_path}/a.npy' has '<f8' and the shape (8, 3)",
       "big.npy": f"argument 0 is f32[3,8], in a file '<f4'; '{tmp_path}/big.npy' has '>f4' and the shape (3, 8)",
-      "no.npy": f"'{tmp_path}/no.npy' is no .npy file of a plain array",
+      "no.npy": f"'{tmp_path}/no.npy' is not an .npy file of a plain array",
       "cut.npy": f"'{tmp_path}/cut.npy' has 95 bytes of elements, not 96",
       "none.npy": f"cannot open '{tmp_path}/none.npy': No such file or directory",
   }.items():

@@ -78,7 +78,7 @@ def test_reports_may_be_compressed_or_damaged(tmp_path):
   (tmp_path / "cut.json.gz").write_bytes(gzip.compress(json.dumps(REPORT).encode())[:-20])
   assert "it cannot be decompressed" in run("report", tmp_path / "cut.json.gz")
   (tmp_path / "no.json").write_bytes(b"\x80{}")
-  assert "it is no text" in run("report", tmp_path / "no.json")
+  assert "it is not text" in run("report", tmp_path / "no.json")
 
 
 def test_files_that_cannot_be_opened_are_named(tmp_path):

@@ -275,7 +275,7 @@ def test_a_page_has_the_step_of_a_timeline(tmp_path):
   (file,) = tmp_path.glob("*.time.json")
   page = command("report", file, "--html", "--timeline", tmp_path / "t.json.gz")
   assert page.count(">step</label>") >= 1 and "197 TFLOP/s, 819 GB/s" in page and " us on</title>" in page
-  assert "no timeline" in command("report", file, "--html", "--timeline", file, code=1, is_error=True)
+  assert "not a timeline" in command("report", file, "--html", "--timeline", file, code=1, is_error=True)
 
 
 def test_another_pod_in_the_same_process():

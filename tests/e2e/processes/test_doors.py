@@ -50,7 +50,7 @@ MISTAKES = {
                    "JAX_NUM_PROCESSES is set, but not JAX_COORDINATOR_ADDRESS: HOST:PORT of process 0"),
     "no number": ({"JAX_NUM_PROCESSES": "2", "JAX_COORDINATOR_ADDRESS": "a:1"},
                   "JAX_NUM_PROCESSES is set, but not JAX_PROCESS_ID: which process this one is"),
-    "no count": ({"JAX_NUM_PROCESSES": "two"}, "JAX_NUM_PROCESSES is 'two', which is no number"),
+    "no count": ({"JAX_NUM_PROCESSES": "two"}, "JAX_NUM_PROCESSES is 'two', which is not a number"),
     "no worker": ({"TPU_WORKER_HOSTNAMES": "a,b"}, "TPU_WORKER_HOSTNAMES is set, but not TPU_WORKER_ID"),
 }
 

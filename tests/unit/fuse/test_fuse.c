@@ -200,7 +200,7 @@ static void a_used_middle_is_a_result(void **state) {
                   1);
 }
 
-// As variances have it: x / (40 - 0), if that is more than nothing, and NaN otherwise.
+// The division of a variance: x / (40 - 0), if that is positive, and NaN otherwise.
 static void scalars_of_constants_are_computed_before(void **state) {
   (void)state;
   expect_launches("func.func @main(%x: " T ") -> " T

@@ -138,11 +138,11 @@ static void shapes(void **state) {
       {F34,
        "%0 = \"stablehlo.slice\"(%a) {start_indices = array<i64: 0, 2>, limit_indices = "
        "array<i64: 3, 5>, strides = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<3x3xf32>",
-       "[2, 5) is no part of dimension 1 of size 4"},
+       "[2, 5) is not a part of dimension 1 of size 4"},
       {F34,
        "%0 = \"stablehlo.slice\"(%a) {start_indices = array<i64: 0, 3>, limit_indices = "
        "array<i64: 3, 2>, strides = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<3x3xf32>",
-       "[3, 2) is no part"},
+       "[3, 2) is not a part"},
       {F34,
        "%0 = \"stablehlo.slice\"(%a) {start_indices = array<i64: -1, 0>, limit_indices = "
        "array<i64: 3, 2>, strides = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<3x2xf32>",
@@ -354,7 +354,7 @@ static void linear_algebra(void **state) {
       {CONV_ARGS, CONV(NHWC, "", "1", "tensor<1x3x4x8xf32>"),
        "tensor<1x3x4x8xf32> and tensor<1x3x3x8xf32>"},
       {"%a: tensor<3x4xf32>", "%0 = stablehlo.cholesky %a, lower = true : tensor<3x4xf32>",
-       "no square matrix"},
+       "not a square matrix"},
       {"%a: tensor<8xf32>",
        "%0 = stablehlo.fft %a, type = RFFT, length = [8] : (tensor<8xf32>) -> "
        "tensor<8xcomplex<f32>>",
@@ -397,7 +397,7 @@ static void control_flow(void **state) {
       {F2,
        "%0 = stablehlo.custom_call @x(%a) {operand_layouts = [dense<[1]> : tensor<1xindex>], "
        "result_layouts = [dense<[0]> : tensor<1xindex>]} : (tensor<2xf32>) -> tensor<2xf32>",
-       "operand_layouts is no order of dimensions"},
+       "operand_layouts is not an order of dimensions"},
   };
   CHECK_ALL(cases);
 }
@@ -492,7 +492,7 @@ static void shardings(void **state) {
       {F88, CONSTRAINT("<@mesh, [{\"x\"}, {\"x\"}]>"), "axis 'x' is used twice"},
       {F88, CONSTRAINT("<@mesh, [{\"y\":(1)2}, {\"y\":(2)2}]>"), NULL},
       {F88, CONSTRAINT("<@mesh, [{\"y\":(1)2}, {\"y\"}]>"), "axis 'y' is used twice"},
-      {F88, CONSTRAINT("<@mesh, [{\"y\":(1)3}, {}]>"), "is no part of an axis of size 4"},
+      {F88, CONSTRAINT("<@mesh, [{\"y\":(1)3}, {}]>"), "is not a part of an axis of size 4"},
       {F88, MANUAL("<@mesh, [{\"x\"}, {}]>", "<@mesh, [{\"x\"}, {}]>", "\"x\"", "tensor<4x8xf32>"),
        NULL},
       {F88, MANUAL("<@mesh, [{\"x\"}, {}]>", "<@mesh, [{\"x\"}, {}]>", "\"x\"", "tensor<8x8xf32>"),

@@ -130,8 +130,8 @@ static void large_products_in_parts(void **state) {
   check_matmul(MP_DTYPE_F64, MP_DTYPE_F64, 2, 130, 300, 60, true, false);
 }
 
-// Tiles at all edges, operands that are read where they are and that are packed, distances between
-// rows that are powers of two, several blocks along k, and batches.
+// Tiles at all edges, operands that are read in place and that are packed, distances between rows
+// that are powers of two, several blocks along k, and batches.
 static void edges_of_tiles(void **state) {
   (void)state;
   static const int64_t sizes[][4] = {{1, 16, 16, 16},   {3, 13, 16, 64}, {2, 14, 17, 33},

@@ -63,7 +63,7 @@ static void sums_of_pieces_are_sums(void **state) {
   check_sum((int64_t[]){1, 1, 300007}, 4, true);   // a row
   check_sum((int64_t[]){3, 1, 120011}, 4, false);  // a row for each part
   check_sum((int64_t[]){3, 1, 280011}, 4, true);   // pieces of three rows
-  check_sum((int64_t[]){501, 2, 701}, 5, true);    // rows that lie apart
+  check_sum((int64_t[]){501, 2, 701}, 5, true);    // rows at a distance
   check_sum((int64_t[]){2, 3, 300007}, 5, true);   // two of them, long
   check_sum((int64_t[]){700, 3, 333}, 3, true);    // lanes
   check_sum((int64_t[]){3001, 1, 700}, 1, true);   // lanes of several parts

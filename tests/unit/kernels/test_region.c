@@ -218,7 +218,7 @@ static void test_refusals(void **state) {
   value = &f.block->args[0];
   region_return(&f.bench, f.block, 1, &value);
   assert_status(mp_region_fn_create(f.bench.module->arena, f.block, &f.fn), MP_UNIMPLEMENTED,
-                "no scalar");
+                "not a scalar");
   bench_end(&f.bench);
 }
 

@@ -629,7 +629,7 @@ static void test_nothing_to_send(void **state) {
   assert_true(isfinite(traffic->alone) && traffic->alone > 0);
   sample_collective(&send, MP_COLLECTIVE_SEND_RECV, 4, 4, 1000);
   assert_status(mp_network_traffic(network, &send.collective, 0, send.ids, &traffic), MP_INTERNAL,
-                "no group operation");
+                "not a group operation");
   sample_collective_end(&sample);
   sample_collective_end(&empty);
   sample_collective_end(&send);

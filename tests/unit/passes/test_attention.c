@@ -59,7 +59,7 @@ static void malformed_calls_are_refused(void **state) {
        MP_INVALID_ARGUMENT},
       {"fmhaSoftmax", CONFIG(""), "%q, %q, %k", Q ", " Q ", " K, O, "do not fit each other",
        MP_INVALID_ARGUMENT},
-      {"fmhaSoftmax", CONFIG(""), "%k, %q, %q", K ", " Q ", " Q, O, "no multiple",
+      {"fmhaSoftmax", CONFIG(""), "%k, %q, %q", K ", " Q ", " Q, O, "not a multiple",
        MP_INVALID_ARGUMENT},
       {"fmhaSoftmax", CONFIG(""), "%q, %n, %k", Q ", tensor<2xi32>, " K, O, "rank 4",
        MP_INVALID_ARGUMENT},

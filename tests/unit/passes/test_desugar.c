@@ -302,7 +302,7 @@ static void test_mesh_groups_refuses(void **state) {
   check_groups(&mesh, AXES(SUB_AXIS("y", INT64_MAX, INT64_MAX)), "does not divide");
   const int64_t twice[] = {0, 0, 1, 2, 3, 4, 5, 6};
   const mp_mesh_t bad = {MP_STR("b"), 2, g_axes, 8, twice};
-  check_groups(&bad, AXES(AXIS("x")), "device_ids of mesh @b are no permutation of 0 .. 7");
+  check_groups(&bad, AXES(AXIS("x")), "device_ids of mesh @b are not a permutation of 0 .. 7");
   const mp_mesh_axis_t huge[] = {{{"x", 1}, INT64_MAX}, {{"y", 1}, 4}};
   const mp_mesh_t large = {MP_STR("l"), 2, huge, 0, NULL};
   check_groups(&large, AXES(AXIS("y")), "empty or larger");

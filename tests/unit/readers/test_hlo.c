@@ -483,9 +483,9 @@ static void groups_of_shardings(void **state) {
 #define MEMBER(rest) X "r = () custom-call(x) 28='xla.sdy.ShardingGroup'" rest "\n}"
   reads(MEMBER(" 68={1={1='xla.sdy.sharding_group_id' 2='7 : i64'}}"),
         "sdy.sharding_group %arg0 group_id=7");
-  refuses(MEMBER(""), MP_INVALID_ARGUMENT, "'xla.sdy.sharding_group_id' is no number");
+  refuses(MEMBER(""), MP_INVALID_ARGUMENT, "'xla.sdy.sharding_group_id' is not a number");
   refuses(MEMBER(" 68={1={1='xla.sdy.sharding_group_id' 2='-1'}}"), MP_INVALID_ARGUMENT,
-          "is no number");
+          "is not a number");
   refuses(X "r = () custom-call(x x) 28='xla.sdy.ShardingGroup'\n}", MP_INVALID_ARGUMENT,
           "2 operands where 1 is expected");
 }
@@ -513,7 +513,7 @@ static void malformed_programs(void **state) {
   refuses(X "t = (f32[4,6],f32[4]) tuple(x x)\n}", MP_INVALID_ARGUMENT,
           "shape: value 1 is tensor<4x6xf32>, but stated as tensor<4xf32>");
   refuses(X "t = (f32[4,6]) tuple(x)\nr = f32[4,6] abs(t)\n}", MP_INVALID_ARGUMENT,
-          "operand 0 ('t') is no array");
+          "operand 0 ('t') is not an array");
   refuses(X "r = f32[-4] abs(x)\n}", MP_INVALID_ARGUMENT, "shape: dimensions[0] is -4");
   refuses("main {\nx = f32[4,6]{1,1} parameter() 9=0\n}", MP_INVALID_ARGUMENT,
           "shape: layout.minor_to_major: no order of 2 dimensions");

@@ -343,7 +343,7 @@ static void test_errors(void **state) {
       {"#a = 1\n#a = 2\n", "is defined twice"},
       {"module attributes {x.a = 1, x.a = 2} { func.func @main() { return } }",
        "'x.a' is given twice"},
-      {"module attributes {mhlo.num_replicas = 0 : i32} {}", "no positive integer"},
+      {"module attributes {mhlo.num_replicas = 0 : i32} {}", "not a positive integer"},
       {"func.func @main(%a: tensor<f32> {s.x = #sdy.sharding<@m, []>}) { return }",
        "1:54: the mesh @m is not defined"},
       {"sdy.mesh @m = <[]>\nsdy.mesh @m = <[]>\nfunc.func @main() { return }", "defined twice"},

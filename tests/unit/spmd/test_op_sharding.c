@@ -43,7 +43,7 @@ static void placements_come_back_as_they_were(void **state) {
   }
 }
 
-// Terms of a maximum say so in the metadata, as XLA has it; terms of a sum say nothing.
+// Terms of a maximum say so in the metadata, as in XLA; terms of a sum say nothing.
 static void terms_say_how_they_are_combined(void **state) {
   (void)state;
   static const char *const wanted[] = {NULL, "MAX", "MIN"};

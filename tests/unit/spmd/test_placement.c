@@ -125,7 +125,7 @@ static void test_sdy_other_refusals(void **state) {
   const int64_t ids[] = {0, 1, 2, 2};
   sharding = sdy_sharding(bench.arena, sdy_mesh(bench.arena, "x=4", ids, 4), 1, "x");
   assert_status(mp_placement_from_sdy(bench.top, type_of(&bench, "8xf32"), &sharding, NULL, &boxes),
-                MP_INVALID_ARGUMENT, "no permutation of 0 .. 3");
+                MP_INVALID_ARGUMENT, "not a permutation of 0 .. 3");
   // As many axes as a hostile program cares to write.
   char many[400] = "";
   for (int i = 0; i < 66; ++i) (void)strcat(many, i == 0 ? "x:4:1" : ",x:4:1");

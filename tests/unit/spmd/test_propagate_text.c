@@ -118,8 +118,9 @@ static void test_chains(void **state) {
               "?}]>]>}"));
 }
 
-// What a broadcast leaves open its users decide, as Shardy has it. To the partitioner one that only
-// adds a dimension of one element is the reshape that XLA makes of it, which decides it first.
+// As in Shardy, users decide the dimensions that a broadcast leaves open. To the partitioner one
+// that only adds a dimension of one element is the reshape that XLA makes of it, which decides it
+// first.
 static void test_broadcasts(void **state) {
   (void)state;
 #define STACKED(n)                                                                         \

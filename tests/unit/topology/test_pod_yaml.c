@@ -312,7 +312,7 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
       {"shape: 4x4x2\ntopology: [ring, switch]\n",
        "pod.yaml:2: key 'topology': expected one wiring, or one for each dimension of 'shape'"},
       {"shape: 4x4\ntopology: [ring, switch, ring]\n", "or one for each dimension of 'shape'"},
-      {"shape: 4x4\ntopology: [torus, mesh]\n", "key 'topology': a dimension is no torus"},
+      {"shape: 4x4\ntopology: [torus, mesh]\n", "key 'topology': a dimension is not a torus"},
       {"shape: 4x4\nlinks: {bandwidth: [1GB/s, 2GB/s, 3GB/s]}\n",
        "pod.yaml:2: key 'links.bandwidth': expected one value, or one for each dimension"},
       {"shape: 4x4\nlinks: {latency: [1us, fast]}\n",

@@ -118,7 +118,7 @@ static void what_a_dead_peer_has_not_taken_comes_back(void **state) {
 }
 
 // A process that leaves waits until its rings have room for all it has to say. One whose messages
-// make no sense is lost, but must not wait for ever.
+// are malformed is lost, but must not wait for ever.
 static void a_damaged_ring_is_emptied(void **state) {
   (void)state;
   enum { COUNT = 2 * MP_RING_SLOTS };

@@ -44,12 +44,12 @@ static void other_subsets_have_other_names(void **state) {
 static void what_is_no_list_is_refused(void **state) {
   (void)state;
   static const char *const cases[][2] = {
-      {",", "not a list of numbers"},      {"1,", "not a list of numbers"},
-      {"1,,2", "not a list of numbers"},   {"1;2", "not a list of numbers"},
-      {"-1,1", "not a list of numbers"},   {" 1", "not a list of numbers"},
-      {"1,x", "not a list of numbers"},    {"1,99999999999999999999999", "not a list of numbers"},
-      {"1,8", "fewer processes"}, {"1,2,1", "twice"},
-      {"0,2", "not among them"},  {"11,2", "fewer processes"}};
+      {",", "not a list of numbers"},    {"1,", "not a list of numbers"},
+      {"1,,2", "not a list of numbers"}, {"1;2", "not a list of numbers"},
+      {"-1,1", "not a list of numbers"}, {" 1", "not a list of numbers"},
+      {"1,x", "not a list of numbers"},  {"1,99999999999999999999999", "not a list of numbers"},
+      {"1,8", "fewer processes"},        {"1,2,1", "twice"},
+      {"0,2", "not among them"},         {"11,2", "fewer processes"}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     const mp_options_t options = options_of(cases[i][0], 1, 8);
     mp_subset_t subset;

@@ -27,7 +27,7 @@ def read(path: str, use):
   try:
     return use(timeline.read_events(path))
   except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-    raise ValueError(f"{report.visible(path)}: it is no timeline of MINIPOD_TRACE: {error!r}") from error
+    raise ValueError(f"{report.visible(path)}: it is not a timeline of MINIPOD_TRACE: {error!r}") from error
   except ValueError as error:
     raise ValueError(f"{report.visible(path)}: {report.visible(str(error))}") from error
 

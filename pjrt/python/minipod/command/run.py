@@ -94,7 +94,7 @@ class _Printer:
 
 
 def _code(returned: int) -> int:
-  """As shells have it: a signal is 128 and its number."""
+  """The status as in shells: a signal is 128 and its number."""
   return returned if returned >= 0 else 128 - returned
 
 

@@ -27,7 +27,7 @@ def value(text: str, names: dict[str, str | float]) -> float:
   try:
     found = float(_value(ast.parse(text, mode="eval").body, names))
   except (SyntaxError, ZeroDivisionError, OverflowError, RecursionError, MemoryError) as error:
-    raise ValueError(f"'{text}' is no expression: {error}") from error
+    raise ValueError(f"'{text}' is not an expression: {error}") from error
   if not 0 <= found <= _MOST:
     raise ValueError(f"'{text}' is {found:g}")
   return found
@@ -38,11 +38,11 @@ def _value(node, names):
     return float(node.value)
   if isinstance(node, ast.Name):
     if node.id not in names:
-      raise ValueError(f"'{node.id}' is no variable of --set")
+      raise ValueError(f"'{node.id}' is not a variable of --set")
     try:
       return float(names[node.id])
     except ValueError:
-      raise ValueError(f"{node.id} is '{names[node.id]}', which is no number") from None
+      raise ValueError(f"{node.id} is '{names[node.id]}', which is not a number") from None
   if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
     return _OPERATORS[type(node.op)](_value(node.operand, names))
   if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:

@@ -48,7 +48,7 @@ def _number(variable: str) -> int | None:
   if text is None:
     return None
   if not text.isdigit():
-    raise ValueError(f"{variable} is '{text}', which is no number")
+    raise ValueError(f"{variable} is '{text}', which is not a number")
   return int(text)
 
 

@@ -5,7 +5,7 @@
 // each dimension, and where the first element lies. If a kernel reads its operand through a view,
 // the intermediate array is never made.
 //
-// Of an iota, whose elements are indices, the view gives the elements themselves.
+// The elements of an iota are indices, so its view gives the elements themselves.
 #ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_VIEW_H_
 #define MINIPOD_SIM_KERNELS_FUSED_TILE_VIEW_H_
 
@@ -72,8 +72,8 @@ void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t 
 // those of a row are not. A row has the innermost dimension, a column the one around it.
 bool mp_view_transposes(const mp_view_t *view);
 
-// Copies a block of a view that transposes, of which the first element is `begin`, to rows at
-// `out`. It is in the two innermost dimensions; the view knows its `src_step`.
+// Copies a block of a view that transposes, from element `begin` on, to rows at `out`. The block is
+// in the two innermost dimensions; the view knows its `src_step`.
 void mp_view_load_block(const mp_view_t *view, size_t size, const void *base, int64_t begin,
                         mp_matrix_t block, void *out);
 

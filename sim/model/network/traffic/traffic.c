@@ -163,7 +163,7 @@ static void traffic_build(const traffic_t *traffic, mp_arena_t *scratch, mp_buil
 static mp_status_t traffic_of(mp_network_t *network, const mp_collective_t *collective,
                               uint32_t group, const int32_t *ids, traffic_t *out_traffic) {
   if (collective->kind == MP_COLLECTIVE_SEND_RECV) {
-    return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
+    return mp_status_make(MP_INTERNAL, "%s is not a group operation", collective->name);
   }
   const mp_groups_t *groups = collective->groups;
   MP_ASSERT(group < groups->num_groups);
