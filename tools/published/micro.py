@@ -1,9 +1,9 @@
-"""Compares modelled times of single operations with published ones: products, copies, collectives, and odd ones.
+"""Compares modelled times of single operations with published ones: matmuls, copies, collectives, and odd ones.
 
     .venv/bin/python tools/published/micro.py [--filter WORD] [--json FILE]
 
-Prints a table with an error for each row, and the mean and the worst one of each family.  All rows of a pod run in one
-process, with values: shapes, by the model's own settings: nothing is given by hand.
+Prints a table with an error for each row, and the mean and the worst error of each family.  All rows of a pod run in
+one process, with values: shapes and the model's own settings.  No parameter is set manually.
 """
 
 import argparse
@@ -30,20 +30,20 @@ SOURCES = {
     "F": "https://github.com/jax-ml/jax/issues/24633",
 }
 
-# n of n x n x n, TFLOP/s of a core.
+# n of n x n x n, TFLOP/s per core.
 PRODUCTS_7X = [(128, 2.58996), (256, 18.2865), (512, 105.078), (1024, 349.727), (2048, 679.285), (4096, 892.945),
                (16384, 950.129), (32768, 956.382)]
-# Bytes of an array, GB/s of a core, which count it as read and as written.
+# Bytes of an array, GB/s per core; each array counts as read and as written.
 COPIES_7X = [(2 * MIB, 1379.34), (4 * MIB, 2249.75), (8 * MIB, 2246.13), (16 * MIB, 2757.31), (32 * MIB, 3009.84),
              (64 * MIB, 3097.22), (128 * MIB, 3176.50), (256 * MIB, 3167.14), (512 * MIB, 3199.02),
              (1024 * MIB, 3198.41), (2048 * MIB, 3203.49), (4096 * MIB, 3197.88), (8192 * MIB, 3210.48)]
-# Rows of [rows, 8, 128] in f32 of each of four chips, GB/s of a chip: both of its cores gather 3/4 of the result.
+# Rows of [rows, 8, 128] in f32 on each of four chips, GB/s per chip: both of its cores gather 3/4 of the result.
 GATHERS_7X = [(64, 71.7703), (256, 129.187), (1024, 161.904), (4096, 174.765), (16384, 178.771)]
 
-# `v6e:1x1`, whose products have 64 MiB of the scratch memory.
+# `v6e:1x1`, with 64 MiB of VMEM for matmuls.
 ROOMY = "v6e:1x1 scoped 64 MiB"
 
-# Family, name, pod, operation and what it takes (a function below), published seconds, source.
+# Family, name, pod, operation and its arguments (a function below), published seconds, source.
 ROWS = [
     *(("products 7x", f"bf16 product, n = {n:,}", "7x:2x2x1", ("product", n), 2 * n**3 / rate / 1e12, "T")
       for n, rate in PRODUCTS_7X),
@@ -51,7 +51,7 @@ ROWS = [
       for size, rate in COPIES_7X),
     *(("collectives 7x", f"all_gather over 4 chips, {rows * 16384 / MB:.1f} MB out", "7x:2x2x1",
        ("gather_by_core", rows), 1.5 * rows * 16384 / rate / 1e9, "B") for rows, rate in GATHERS_7X),
-    ("products v6e", "bf16 product, n = 8,192, 64 MiB of scratch memory", ROOMY, ("product", 8192), 1.328756e-3, "V"),
+    ("products v6e", "bf16 product, n = 8,192, 64 MiB of VMEM", ROOMY, ("product", 8192), 1.328756e-3, "V"),
     ("copies v6e", "copy of 32 MiB", "v6e:1x1", ("copy", 32 * MIB), 49.359e-6, "V"),
     ("collectives v6e", "psum of 17,408 x 17,408 bf16", "v6e:16x16", ("psum", 17408),
      2 * 255 / 256 * 2 * 17408**2 / 235.76e9, "T"),
@@ -74,7 +74,7 @@ ROWS = [
 # ---- the process of a pod ----
 
 def operations():
-  """By name: of its numbers, the function and its arguments."""
+  """By name: the function and its arguments, made from these numbers."""
   import jax
   import jax.numpy as jnp
   import numpy as np
@@ -103,7 +103,7 @@ def operations():
     mesh = Mesh(devices, ("i",))
     return mapped(lambda x: jax.lax.psum(x, "i"), mesh, P(), P(), (n, n), jnp.bfloat16)
 
-  def gather_line(rows, columns):  # along the shorter side, each line by itself
+  def gather_line(rows, columns):  # along the shorter dimension, each line by itself
     mesh = jax.make_mesh((8, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     return mapped(lambda x: jax.lax.all_gather(x, "y", axis=1, tiled=True), mesh, P(None, "y"), P(),
                   (rows, columns), jnp.bfloat16)
@@ -112,7 +112,7 @@ def operations():
     mesh = Mesh(devices, ("i",))
     return mapped(lambda x: jax.lax.all_gather(x, "i", tiled=True), mesh, P("i"), P(), (rows, columns), jnp.bfloat16)
 
-  def to_all(count, size):  # bytes of a device
+  def to_all(count, size):  # bytes per device
     mesh = Mesh(devices[:count], ("i",))
     return mapped(lambda x: jax.lax.all_to_all(x, "i", 0, 0, tiled=True), mesh, P("i"), P("i"),
                   (count * count, size // count // 2), jnp.bfloat16)
@@ -140,8 +140,7 @@ def operations():
 
 
 def seconds_of(function, arguments):
-  """Of a launch's kernels, without what goes by before they begin: that of a launch that has none, since its result takes
-  the place of its argument."""
+  """Seconds of a launch's kernels: a launch minus an empty launch, which returns its argument in place."""
   import jax
   import minipod
   jax.block_until_ready(arguments)
@@ -183,7 +182,9 @@ def time_text(seconds):
 
 
 def family_table(rows):
-  """Of (family, name, error): the mean, the mean of what is too fast or too slow alike, and the worst of each family."""
+  """For each family of (family, name, error): the mean, the mean that weighs too fast and too slow alike, and the
+  worst.
+  """
   lines = ["| family | rows | mean error | worst | of |", "|---|---|---|---|---|"]
   families = list(dict.fromkeys(family for family, _, _ in rows))
   for family in [*families, None]:

@@ -1,4 +1,4 @@
-"""`minipod doctor`: what is missing or wrong here, and what to do about it."""
+"""`minipod doctor`: prints what is missing or wrong in the installation, and how to fix it."""
 
 import importlib.metadata
 import json
@@ -106,8 +106,8 @@ def _limits() -> list[Finding]:
 
 
 def main(words: list[str]) -> int:
-  parser = arguments.parser("doctor", __doc__.partition(": ")[2], epilog=(
-      "Exit code 1: something does not work (bad). What only could be better is a note."))
+  parser = arguments.parser("doctor", "P" + __doc__.partition(": p")[2], epilog=(
+      "The exit code is 1 if something does not work (bad). A note names something that works, but could be better."))
   parser.add_argument("--json", action="store_true", help="print a list of JSON objects")
   asked = parser.parse_args(words)
   findings: list[Finding] = []

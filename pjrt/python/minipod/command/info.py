@@ -1,4 +1,4 @@
-"""`minipod info`: versions, the pod, and every option with the source of its value."""
+"""`minipod info`: prints versions, the pod, and every option with the source of its value."""
 
 import json
 import sys
@@ -43,7 +43,7 @@ def _show(value: object) -> str:
 
 
 def main(words: list[str]) -> int:
-  parser = arguments.parser("info", __doc__.partition(": ")[2])
+  parser = arguments.parser("info", "P" + __doc__.partition(": p")[2])
   parser.add_argument("pod", nargs="?", help="a line or file that describes a pod, instead of MINIPOD_TOPOLOGY")
   parser.add_argument("--json", action="store_true", help="print JSON")
   asked = parser.parse_args(words)

@@ -54,7 +54,7 @@ def prepared(words: list[str]):
 
 def main(words: list[str]) -> int:
   parser = arguments.parser("loads", ABOUT)
-  parser.add_argument("timeline")
+  parser.add_argument("timeline", help="the file that MINIPOD_TRACE named")
   parser.add_argument("--program", help="count only the launches of this program")
   asked = parser.parse_args(words)
   try:

@@ -38,9 +38,9 @@ def _steps(described: dict, path: str, device: int) -> dict[str, str]:
 def main(words: list[str]) -> int:
   parser = arguments.parser("report", "Prints the time report of a run (MINIPOD_DUMP=folder writes"
                             " <pid>.time.json), or compares two runs.")
-  parser.add_argument("file", type=pathlib.Path)
-  parser.add_argument("after", type=pathlib.Path, nargs="?", help="another run, to compare it with")
-  parser.add_argument("--by", choices=report.GROUPS, default="line")
+  parser.add_argument("file", type=pathlib.Path, help="<pid>.time.json of a run")
+  parser.add_argument("after", type=pathlib.Path, nargs="?", help="<pid>.time.json of another run, to compare it with the first")
+  parser.add_argument("--by", choices=report.GROUPS, default="line", help="what a row is; default: line")
   parser.add_argument("--html", action="store_true", help="print the first as an HTML page with all groupings")
   parser.add_argument("--timeline", help="a timeline of the same run (MINIPOD_TRACE); the page then shows the last launch of each program")
   parser.add_argument("--device", type=int, default=0, help="device of the timeline; default: 0")

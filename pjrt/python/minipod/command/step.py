@@ -12,10 +12,12 @@ ABOUT = """Draws a step as a picture (SVG), from the timeline of a run (MINIPOD_
 
   minipod step --program jit_train_step --pod v5e:4x4 t.json.gz > step.svg
 
-The upper half is a roofline with one circle per kernel: operations per byte to the right, operations per second upwards,
-and its share of the time as its area. The lower half is the last launch of the program on a device, with rows for work,
-collectives and all else in the timeline. The roofs are the pod's; without --pod, --flops and --bandwidth they are the
-best values that a kernel reaches."""
+The upper half is a roofline. Each circle is a kernel: its horizontal position shows operations per byte, its vertical
+position operations per second, and its area its share of the time. --pod, or --flops and --bandwidth, set the roofs;
+without them, the roofs are the best values that a kernel reaches.
+
+The lower half shows the last launch of the program on a device, with rows for work, collectives and everything else in
+the timeline."""
 
 
 def _roofs(pod: str | None) -> tuple[float | None, float | None]:
@@ -31,9 +33,9 @@ def _roofs(pod: str | None) -> tuple[float | None, float | None]:
 
 def main(words: list[str]) -> int:
   parser = arguments.parser("step", ABOUT)
-  parser.add_argument("timeline")
-  parser.add_argument("--program", help="draw the last launch of this program; default: of any")
-  parser.add_argument("--device", type=int, default=0)
+  parser.add_argument("timeline", help="the file that MINIPOD_TRACE named")
+  parser.add_argument("--program", help="draw the last launch of this program; default: the last launch of any program")
+  parser.add_argument("--device", type=int, default=0, help="device to draw; default: 0")
   parser.add_argument("--pod", help="take the roofs from this pod: v5e:4x4")
   parser.add_argument("--flops", type=float, help="peak rate, operations per second")
   parser.add_argument("--bandwidth", type=float, help="memory bandwidth, bytes per second")

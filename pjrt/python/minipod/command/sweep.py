@@ -20,9 +20,10 @@ ABOUT = """Runs a script on several pods, or with several values of variables, a
 
   minipod sweep --pod v5e:4x4 --pod v5e:8x8 --set BATCH=256,512 --tokens BATCH*4096 -- train.py
 
-Runs every combination with MINIPOD_TIME=model. The table shows the longest program of each run: time per launch,
-tokens/s, MFU, the shares of work and of exposed collectives, the collective that is exposed longest, and memory per
-device. The fastest run comes first, marked with a star; failed runs come last.
+Runs the script once for each combination of these values, with MINIPOD_TIME=model. Each row of the table shows the
+longest program of a run: the time of a launch (each), tokens/s, MFU, the shares of the time in which a device computes
+(work) and in which it only waits for collectives (exposed), the memory that it needs, and the collective that devices
+wait for longest. The fastest run comes first, marked with a star; failed runs come last.
 
 MFU counts the matmuls of the program except those that a checkpoint recomputes; --model-flops sets your own count.
 Expressions of --tokens and --model-flops may use the variables of --set, and `devices`."""
@@ -30,16 +31,17 @@ Expressions of --tokens and --model-flops may use the variables of --set, and `d
 
 def _parser() -> argparse.ArgumentParser:
   parser = arguments.parser("sweep", ABOUT)
-  parser.add_argument("--pod", action="append", default=[], help="a value of MINIPOD_TOPOLOGY")
+  parser.add_argument("--pod", action="append", default=[], help="a pod (value of MINIPOD_TOPOLOGY); repeat it for more pods")
   parser.add_argument("--set", action="append", default=[], metavar="NAME=A,B",
                       help="values of a variable; separate values that contain commas by ';'")
   parser.add_argument("--values", choices=("real", "shapes"), default="shapes",
                       help="shapes (the default): compute no large arrays; the script reads nan")
   parser.add_argument("--tokens", metavar="EXPR", help="tokens per launch, for tokens/s: BATCH*4096")
   parser.add_argument("--model-flops", metavar="EXPR", help="operations per launch on all devices, for MFU: 6*8e9*BATCH*4096")
-  parser.add_argument("--json", action="store_true")
-  parser.add_argument("--csv", action="store_true")
-  parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...")
+  parser.add_argument("--json", action="store_true", help="print JSON, with numbers in full precision")
+  parser.add_argument("--csv", action="store_true", help="print the same as CSV")
+  parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...",
+                      help="a script (or -m MODULE) for this Python, or another command")
   return parser
 
 

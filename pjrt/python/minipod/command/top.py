@@ -108,9 +108,9 @@ def table(said: dict) -> str:
 
 
 def main(words: list[str]) -> int:
-  parser = arguments.parser("top", "What the devices of running processes of yours are doing: what they run,"
-                            " where they wait, what their memory holds.")
-  parser.add_argument("pid", type=int, nargs="*", help="show only these processes; default: all of this host")
+  parser = arguments.parser("top", "Shows what the devices of your running processes are doing: the program that each runs,\n"
+                            "the operation that it waits at, and its memory use.")
+  parser.add_argument("pid", type=int, nargs="*", help="show only these processes; default: all of yours on this host")
   parser.add_argument("--once", action="store_true", help="print once and exit")
   parser.add_argument("--json", action="store_true", help="print once, as a JSON list of the processes' answers")
   parser.add_argument("--seconds", type=float, default=1.0, help="seconds between updates; default: 1")
