@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Prints the four numbers of the README, each from the file in which a measurement recorded it.
 
-    tools/four_numbers.py               # what was recorded
-    tools/four_numbers.py --markdown    # the same as a table
-    tools/four_numbers.py --write       # puts the table into README.md
-    .venv/bin/python tools/four_numbers.py --again    # repeats a part of each measurement that is cheap: about a minute
+    tools/four_numbers.py                        # prints the recorded numbers
+    tools/four_numbers.py --markdown             # prints them as a table
+    tools/four_numbers.py --write                # writes the table into README.md
+    .venv/bin/python tools/four_numbers.py --again    # repeats a cheap part of each measurement: about a minute
 
 The whole measurements take minutes to hours; the last column of the table has their commands.
 """
@@ -28,12 +28,12 @@ BEGIN, END = "<!-- numbers: written by tools/four_numbers.py --write -->\n", "<!
 class Number:
   what: str
   figure: str
-  command: str  # measures it
-  again: list[str]  # a cheap part of that
+  command: str  # the command that measures it
+  again: list[str]  # the command for a cheap part of the measurement
 
 
 def cells(path: str, end: str = "\0") -> Iterator[list[str]]:
-  """The cells of each line of tables in a page, as far as a heading of the level `end`."""
+  """The cells of each line of tables in a page, up to a heading of the level `end`."""
   for line in (ROOT / path).read_text().splitlines():
     if line.startswith(f"{end} "):
       return
@@ -42,7 +42,7 @@ def cells(path: str, end: str = "\0") -> Iterator[list[str]]:
 
 
 def prediction() -> Number:
-  """Errors of modelled steps, without those of older compilers, which have a heading of their own."""
+  """Errors of modelled steps, without those of older compilers, which are under another heading."""
   errors = [float(row[5].split()[0]) for row in cells("tools/published/README.md", "###")
             if len(row) == 8 and re.fullmatch(r"[+-][\d.]+ %", row[5])]
   sizes = [abs(error) for error in errors]

@@ -1,6 +1,6 @@
-"""What tools/roots runs in each root: that the wheel works where there is nothing but Python.
+"""The program that tools/roots runs in each root: it checks that the wheel works where only Python is installed.
 
-Prints a line for each of them, and ends with 1 where one does not do what it should.
+It prints a line for each check, and exits with 1 if one fails.
 """
 
 import os

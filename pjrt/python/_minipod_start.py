@@ -1,25 +1,25 @@
-"""Runs as Python starts, where minipod is installed (minipod.pth): waits for JAX to be imported.
+"""Prepares JAX as soon as a program imports it.  Python runs this module when it starts (minipod.pth).
 
-JAX looks for its plugins at its first use of a device.  What programs call before that has to know
-minipod, too (minipod/jax/early.py).  Programs without JAX notice nothing.  Where the environment names
-other platforms for JAX, or MINIPOD_START_HOOK is 0, nothing is waited for: minipod then learns of JAX
-when JAX looks for its plugins.
+JAX looks for its plugins when a program first uses a device.  Some functions that programs call earlier must already
+know minipod (minipod/jax/early.py).  In a program that does not import JAX, this module changes nothing.  If the
+environment names other platforms for JAX, or MINIPOD_START_HOOK is 0, it does not wait for JAX.  JAX then learns of
+minipod when it looks for its plugins.
 
-PYTEST_DONT_REWRITE: pytest wants to rewrite the assertions of packages that have plugins for it, and would
-print a warning that this module is already imported.
+PYTEST_DONT_REWRITE: pytest rewrites the assertions of packages that have plugins for it, and would warn that this
+module has already been imported.
 """
 
 import os
 import sys
 
-# When it has been imported all is there that is to be prepared.
+# When this module has been imported, everything is ready to be prepared.
 _AWAITED = "jax"
 
 
 class _Finder:
-  """Finds one module as others do, and has `_prepare` run when it has been imported.
+  """Finds one module as other finders do, and runs `_prepare` after the module has been imported.
 
-  A look-up of the module does not import it: the finder stays until it is.
+  Code may look up the module without importing it, so the finder stays until an import.
   """
 
   def find_spec(self, name, path=None, target=None):
@@ -45,7 +45,7 @@ class _Finder:
 
     try:
       loader.exec_module = exec_module
-    except (AttributeError, TypeError):  # a loader of another kind: JAX can do without
+    except (AttributeError, TypeError):  # the loader is of another kind; JAX works without this step
       pass
 
 
@@ -54,12 +54,12 @@ def _prepare() -> None:
     from minipod.jax import early
 
     early.attend()
-  except Exception as error:  # JAX can do without
+  except Exception as error:  # JAX works without this step
     print(f"minipod: {error!r} as JAX was imported", file=sys.stderr)
 
 
 def _is_wanted() -> bool:
-  """Whether the environment leaves JAX the choice of this platform, or makes it, and wants the hook."""
+  """Whether the environment allows JAX to choose minipod, and does not turn off the hook."""
   platforms = os.environ.get("JAX_PLATFORMS", "")
   is_named = not platforms or "minipod" in (name.strip() for name in platforms.split(","))
   return is_named and os.environ.get("MINIPOD_START_HOOK", "1") != "0"

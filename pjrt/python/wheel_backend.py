@@ -26,24 +26,24 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pjrt" / "python" / "minipod"
 BUILD = pathlib.Path(os.environ.get("MINIPOD_BUILD") or ROOT / "build").absolute()
 LIBRARY = "pjrt_c_api_minipod_plugin.so"
-# What licences there are, for the metadata.
+# The licences, for the metadata.
 LICENSES = ("LICENSE", "NOTICE")
-# What a build needs: how it is found, what it is called, and the Debian package. hwloc and libyaml are in
-# tools/portable/sources/ for machines that have none.
+# Requirements of a build: how they are found, their names, and their Debian packages.  hwloc and libyaml are in
+# tools/portable/sources/ for machines that lack them.
 COMMANDS = ((("cmake",), "cmake", "cmake"),
             (("cc", "gcc", "clang"), "a C compiler", "gcc"),
             (("ninja", "make"), "ninja or make", "ninja-build"))
-# What makes it better, where it is there: what for, the packages, and a file that shows them (a pattern).
+# Optional packages: their purpose, their names, and a file that shows whether they are installed (a pattern).
 OPTIONAL = (("machine code", ("llvm-19-dev", "libzstd-dev", "zlib1g-dev"), "/usr/lib/llvm-19/include/llvm-c/Core.h"),
             ("pods over the processes of an mpirun", ("pkg-config", "libopenmpi-dev"), "/usr/lib/*/pkgconfig/ompi-c.pc"))
 NEEDS = ("All it takes, on Debian: apt install cmake ninja-build gcc; llvm-19-dev, libzstd-dev and zlib1g-dev for machine"
          " code, pkg-config and libopenmpi-dev for pods over several processes")
-# The libraries that every Linux of a manylinux tag has (PEP 600), as far as ours want them.
+# The libraries that every Linux of a manylinux tag has (PEP 600), as far as minipod's libraries need them.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
                     "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-OLDEST_GLIBC = 28  # 2.28, that the links ask for (tools/portable/)
+OLDEST_GLIBC = 28  # 2.28, which the linker enforces (tools/portable/)
 PROCESSORS = {62: "x86_64", 183: "aarch64"}  # by e_machine of ELF
-# Not of a source archive: tests have their fixtures, which are most of a clone.
+# Not in a source archive: the fixtures of tests, which are most of a clone.
 NOT_IN_SDIST = ("tests/", ".ci/", ".github/")
 # The oldest date a zip file can hold: the same sources give the same wheel.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -51,7 +51,7 @@ Files = dict[str, bytes]
 
 
 def get_requires_for_build_wheel(config_settings=None) -> list[str]:
-  """PEP 517: what is not installed comes from PyPI."""
+  """PEP 517: the requirements that come from PyPI."""
   requires = [] if shutil.which("cmake") else ["cmake>=3.25"]
   return requires if shutil.which("ninja") or shutil.which("make") else [*requires, "ninja"]
 
@@ -61,7 +61,7 @@ def get_requires_for_build_editable(config_settings=None) -> list[str]:
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None) -> str:
-  """PEP 517: the metadata, for which nothing has to be compiled."""
+  """PEP 517: the metadata, which needs no compiling."""
   project = _project()
   info = _info(project)
   for name, data in _metadata_files(project).items():
@@ -77,10 +77,10 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) -> str:
   """PEP 517: writes the wheel into the directory and returns its file name."""
   folder = _build_library().parent
-  # What the library opens when it is wanted: one for each MPI that was there when it was built, and
-  # the one that makes machine code.
+  # Modules that the library opens on demand: one for each MPI that was installed during the build, and the one that
+  # makes machine code.
   libraries = [folder / LIBRARY, *sorted(folder.glob("minipod_*.so"))]
-  # Beside the package: what Python runs as it starts.
+  # Next to the package: the module that Python runs when it starts.
   start = {name: (PACKAGE.parent / name).read_bytes()
            for name in ("minipod.pth", "_minipod_start.py")}
   files = {f"minipod/{path.relative_to(PACKAGE)}": path.read_bytes()
@@ -93,7 +93,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) 
 
 
 def _manual(library: pathlib.Path) -> Files:
-  """The manual page, which the command prints; none where the library is for another machine."""
+  """The manual page, printed by the command; none if the library is for another machine."""
   if _processor(library) != os.uname().machine:
     return {}
   made = subprocess.run([sys.executable, "-m", "minipod", "man"], capture_output=True,
@@ -104,7 +104,7 @@ def _manual(library: pathlib.Path) -> Files:
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None) -> str:
-  """PEP 660: a wheel that leads to the package and the library in this tree."""
+  """PEP 660: a wheel that refers to the package and the library in this tree."""
   _build_library()
   lines = f"{PACKAGE.parent}\n{(PACKAGE.parent / 'minipod.pth').read_text()}"
   return _write_wheel(wheel_directory, {"minipod.pth": lines.encode()}, _platform_tag())
@@ -126,7 +126,7 @@ def build_sdist(sdist_directory, config_settings=None) -> str:
 
 
 def _sources() -> list[str]:
-  """The files of the tree: those that git knows; in an unpacked archive all but what was built."""
+  """The files of the tree: those that git knows; in an unpacked archive, all except build outputs."""
   try:
     listing = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True,
                              check=True).stdout.decode().split("\0")
@@ -149,7 +149,7 @@ def _build_library() -> pathlib.Path:
   """The library, brought up to date by CMake."""
   _check_needs()
   if not (BUILD / "CMakeCache.txt").exists():
-    # The C tests want a library of their own, which who only wants the wheel need not have.
+    # The C tests need the library cmocka, which a build of the wheel does not require.
     generator = "Ninja" if shutil.which("ninja") else "Unix Makefiles"
     _cmake("-S", str(ROOT), "-B", str(BUILD), "-G", generator, "-DCMAKE_BUILD_TYPE=Release",
            "-DMINIPOD_TESTS=OFF")
@@ -159,8 +159,9 @@ def _build_library() -> pathlib.Path:
 
 
 def _check_needs() -> None:
-  """Ends in one line that names all that is missing, and the packages that have it; those that would do more with it are
-  named on the standard error."""
+  """Exits with one line that names everything that is missing and the Debian packages.  Optional packages that are
+  missing are named on standard error.
+  """
   missing = [(what, package) for commands, what, package in COMMANDS
              if not any(map(shutil.which, (*commands, *_compiler(commands))))]
   better = [(what, packages) for what, packages, shown in OPTIONAL if not glob.glob(shown)]
@@ -175,13 +176,13 @@ def _check_needs() -> None:
 
 
 def _compiler(commands: tuple[str, ...]) -> tuple[str, ...]:
-  """The user's own choice, where a compiler is what is looked for."""
+  """The user's own choice (`CC`), if a compiler is needed."""
   chosen = os.environ.get("CC", "").split()[:1] if "cc" in commands else []
   return tuple(chosen)
 
 
 def _cmake(*arguments: str) -> None:
-  """Runs CMake, which says itself what it lacks; that the message is its, we say."""
+  """Runs CMake.  CMake prints what it lacks; this function adds that the message is CMake's."""
   try:
     subprocess.run(["cmake", *arguments], cwd=ROOT, check=True)
   except subprocess.CalledProcessError:
@@ -193,7 +194,7 @@ def _platform_tag() -> str:
 
 
 def _tag(libraries: list[pathlib.Path]) -> str:
-  """Where these libraries run, of whatever Python: what they ask for decides it."""
+  """The platform tag of these libraries, for any Python, from the symbols and libraries that they require."""
   newest, machine = OLDEST_GLIBC, _processor(libraries[0])
   for path in libraries:
     needed, versions = _dynamic(path)
@@ -213,9 +214,9 @@ def _processor(library: pathlib.Path) -> str:
 
 
 def _dynamic(path: pathlib.Path) -> tuple[set[str], list[int]]:
-  """The libraries that one is linked to, and the versions 2.x of glibc that it asks for.
+  """The libraries that a library is linked to, and the versions 2.x of glibc that it requires.
 
-  Without readelf one library that no system has: then nothing is known.
+  Without readelf the result is a library that no system has, which means: unknown.
   """
   try:
     listing = subprocess.run(["readelf", "--dynamic", "--version-info", "--wide", str(path)],
@@ -282,7 +283,7 @@ def _write_wheel(wheel_directory: str, files: Files, tag: str) -> str:
 
 
 def _write(path: pathlib.Path, files: Files, record_name: str) -> None:
-  """The zip file, with the RECORD of every file's hash; in place only when complete."""
+  """The zip file, with a RECORD of the hashes of all files; it gets its name only when it is complete."""
   record = []
   partial = path.with_suffix(".partial")
   with zipfile.ZipFile(partial, "w") as archive:

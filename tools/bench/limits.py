@@ -1,12 +1,12 @@
-"""What the machine can do at most, and a row's share of it.
+"""The machine's limits, and each row's share of the limit that bounds it.
 
-`build/minipod-bench-limits` measures; it runs between the processes of the cases, and the best of all its
-runs counts, as the least time of a case does.
+`build/minipod-bench-limits` measures the limits.  It runs between the processes of the cases, and its best run counts,
+as the shortest time of a case does.
 
-A case takes at least as long as its operations at the peak of multiply-adds or its bytes at the bandwidth
-of such traffic, whichever is longer; and either on one core, or on all, which have to be woken first.  Its
-share is that time by the one it takes.  Cases that neither measure bounds have none (`has_share` of
-cases/case.py): sorts, random access, integers, functions that the compiler does not count operations of.
+A case takes at least as long as its operations at the peak of multiply-adds, or its bytes at the bandwidth of such
+traffic, whichever is longer.  This is on one core, or on all cores, which must wake up first.  The case's share is this
+time divided by its measured time.  Cases that no limit bounds have no share (`has_share` in cases/case.py): sorts,
+random access, integers, and functions whose operations the compiler does not count.
 """
 
 import bisect
@@ -17,21 +17,21 @@ import subprocess
 
 PROGRAM = pathlib.Path(__file__).parents[2] / "build" / "minipod-bench-limits"
 KINDS = ("read", "update", "copy", "triad")
-MEMORY_BOUND = 4 << 20  # a case that moves less is mostly bound by what is not memory
-COMPUTE_BOUND = 1e6  # operations: one with fewer, and no more bytes, is mostly its launch
-TRANSCENDENTAL = 30  # operations, such as of an exponential function: fifteen instructions
-FEW = 0.05  # of the bytes: writing so little leaves reading alone
+MEMORY_BOUND = 4 << 20  # bytes; a case that moves less is mostly bound by other costs
+COMPUTE_BOUND = 1e6  # operations; a case with fewer, and no more bytes, is mostly bound by its launch
+TRANSCENDENTAL = 30  # operations per transcendental function, such as an exponential: fifteen instructions
+FEW = 0.05  # share of bytes; if a case writes so little, its traffic counts as reading alone
 
 
 def measure(program=PROGRAM):
-  """The limits, or None where the program has not been built."""
+  """The limits, or None if the program has not been built."""
   if not program.exists():
     return None
   return json.loads(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
 
 
 def best(a, b):
-  """The higher of each rate of two measurements, and the shorter start; either may be None."""
+  """The higher one of each rate of two measurements, and the shorter start; either measurement may be None."""
   if not a or not b:
     return a or b
   rates = {kind: [[size, max(x, y)] for (size, x), (_, y) in zip(a[kind], b[kind])] for kind in KINDS}
@@ -40,7 +40,7 @@ def best(a, b):
 
 
 def traffic(figures):
-  """Which kind of traffic a case's is."""
+  """The kind of memory traffic of a case."""
   read, written = figures["read"], figures["written"]
   if written <= FEW * (read + written):
     return "read"
@@ -50,7 +50,7 @@ def traffic(figures):
 
 
 def bandwidth(limits, kind, moved):
-  """Between those of the next smaller and larger size that were measured."""
+  """Interpolates between the next smaller and the next larger size that were measured."""
   sizes, rates = zip(*limits[kind])
   after = bisect.bisect(sizes, moved)
   if after in (0, len(sizes)):

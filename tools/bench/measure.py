@@ -1,7 +1,7 @@
-"""Measures cases on the platform that JAX has in this process; table.py starts it.
+"""Measures cases on the platform that JAX has in this process.  table.py starts it.
 
-Reads the names of the cases from its standard input and prints a line of JSON for each as soon as
-it is measured, so that what dies later loses no figures.
+It reads the names of the cases from its standard input, and prints a line of JSON for each as soon as it is
+measured.  So if it dies later, no results are lost.
 """
 
 import argparse
@@ -17,9 +17,9 @@ import jax
 
 import cases
 
-SAMPLE_SECONDS = 0.02  # of calls between two looks at the clock
-SETTLE_SECONDS = 1.0  # what runs often is made faster meanwhile: calls until it is, at most these
-CASE_SECONDS = 0.2  # of calls that count
+SAMPLE_SECONDS = 0.02  # seconds of calls between two readings of the clock
+SETTLE_SECONDS = 1.0  # code that runs often becomes faster: call it until it does, but at most this long
+CASE_SECONDS = 0.2  # seconds of calls that count
 LEAST_SAMPLES = 3
 COMPILE_SECONDS = 2.0  # with tracing
 LEAST_COMPILES = 2
@@ -27,18 +27,18 @@ MOST_COMPILES = 30
 
 
 def processor_seconds():
-  """What all threads of the process have used."""
+  """CPU seconds of all threads of the process."""
   usage = resource.getrusage(resource.RUSAGE_SELF)
   return usage.ru_utime + usage.ru_stime
 
 
 def resident_bytes():
-  """The most that the process has had."""
+  """Peak memory of the process."""
   return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def sample(call, count):
-  """The wall and processor seconds of as many calls."""
+  """The wall and processor seconds of this many calls."""
   processor, start = processor_seconds(), time.perf_counter()
   for _ in range(count):
     call()
@@ -46,7 +46,7 @@ def sample(call, count):
 
 
 def settle(call):
-  """Calls until that is no faster than before; returns how many calls make a sample."""
+  """Calls until a call becomes no faster; returns how many calls make a sample."""
   call()
   count, best, stale, spent = 1, math.inf, 0, 0.0
   while stale < 2 and spent < SETTLE_SECONDS:
@@ -60,9 +60,9 @@ def settle(call):
 
 
 def calls(work):
-  """Seconds of one call: the least of the samples' wall times, the median of the processor's.
+  """Seconds of one call: the shortest wall time of the samples, and the median processor time.
 
-  The kernel counts other threads by its ticks, so the least would be too little.
+  The kernel counts the time of other threads in ticks, so the shortest processor time would be too short.
   """
   count = settle(work.call)
   samples = []
@@ -74,7 +74,7 @@ def calls(work):
 
 
 def compiles(work):
-  """Seconds of one compiling; only that is counted, not the tracing before it."""
+  """Seconds of one compilation, without the tracing before it."""
   samples, end = [], time.perf_counter() + COMPILE_SECONDS
   while len(samples) < LEAST_COMPILES or (time.perf_counter() < end and
                                           len(samples) < MOST_COMPILES):
@@ -85,9 +85,9 @@ def compiles(work):
 
 
 def least_work(compiled):
-  """What any machine has to do for a call: bytes that it reads and writes once, and operations.
+  """The minimum work of a call on any machine: operations, and bytes that it must read and write once.
 
-  Of what is written, `in_place` is where a donated argument was.
+  `in_place` is the part of the written bytes that goes into a donated argument.
   """
   memory, cost = compiled.memory_analysis(), compiled.cost_analysis() or {}
   types = {str(leaf.dtype) for leaf in jax.tree.leaves(compiled.in_avals)}
@@ -100,7 +100,7 @@ def least_work(compiled):
 
 
 def figures(case, at_import, smoke):
-  """What a case takes; with smoke, that it works."""
+  """Measures a case; with `smoke`, only checks that it works."""
   work = case.build()
   if smoke:
     if work.lower:
@@ -128,7 +128,7 @@ def main():
   for name in names:
     try:
       result = figures(chosen[name], at_import, arguments.smoke)
-    except Exception as error:  # one that does not work shall not cost the others
+    except Exception as error:  # a case that fails should not stop the others
       result = {"error": f"{type(error).__name__}: {error}"[:300]}
     print(json.dumps({"case": name, **result}), flush=True)
 

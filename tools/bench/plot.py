@@ -1,10 +1,10 @@
-"""The ratios as a picture: a row per case, a mark per figure, on a logarithmic scale."""
+"""Plots the ratios: a row per case, a mark per measured quantity, on a logarithmic scale."""
 
 import pathlib
 
 import report
 
-# A shape for each figure, so that colours are not needed.
+# Each quantity has its own shape, so that the plot is readable without colours.
 MARKS = {"wall": {"marker": "o", "markerfacecolor": "none", "color": "#00aa66", "label": "wall time"},
          "processor": {"marker": ".", "color": "#2277cc", "label": "processor time"},
          "bytes": {"marker": "D", "markersize": 5, "color": "#cc6600", "label": "memory"}}
@@ -12,7 +12,7 @@ LEAST, MOST = 0.01, 100
 
 
 def draw(table: dict, file: pathlib.Path) -> None:
-  """Writes the picture, in the format that the name of the file ends with."""
+  """Writes the picture, in the format that the file's ending names."""
   from matplotlib.figure import Figure
 
   cases = {name: ratios for name, row in table.items() if (ratios := report.ratios(row))}

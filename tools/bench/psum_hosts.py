@@ -103,8 +103,7 @@ class Way:
     self.process = subprocess.Popen([HOSTS, *places, *options, "--", sys.executable, __file__, "--member", folder, name],
                                     env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors)
     stack.callback(self.process.wait)
-    # For both directions: opening does not wait, and no process is left with a pipe without another
-    # end.
+    # Opened for both directions: opening then does not wait, and each pipe has both ends even if a process ends.
     self.answers = stack.enter_context(open(os.open(folder / f"{name}.answers", os.O_RDWR), "rb", buffering=0))
     self.turns = [stack.enter_context(open(os.open(folder / f"{name}.{rank}", os.O_RDWR), "w", buffering=1)) for rank in range(RANKS)]
 
@@ -116,7 +115,7 @@ class Way:
     return float(self.answers.readline())
 
   def take_turn(self, size: int) -> float:
-    """The median of a turn's calls in us, of the process for which it is longer."""
+    """The median of a turn's calls in us, from the slower process."""
     for turn in self.turns:
       print(size, CALLS[size], file=turn)
     return max([self.answer() for _ in range(RANKS)])

@@ -1,7 +1,7 @@
-"""The ratios that were measured once, and what is worse than they.
+"""Records measured ratios, and finds cases that have become slower than recorded.
 
-Times are compared as ratios, which machines share more or less; the bytes of temporaries do not
-depend on a machine, and minipod's own are compared.
+Times are compared as ratios, because these differ little between machines.  The bytes of temporaries do not depend on
+the machine, so minipod's own bytes are compared.
 """
 
 import json
@@ -13,7 +13,7 @@ import jax
 import report
 
 FILE = pathlib.Path(__file__).parent / "recorded.json"
-SLACK = 64 << 10  # so few bytes more are no matter
+SLACK = 64 << 10  # bytes; a smaller increase does not count
 
 
 def machine():
@@ -29,14 +29,14 @@ def load(file=FILE):
 
 
 def other_machine(recorded, here=None):
-  """What is not as it was where the ratios were recorded."""
+  """How this machine differs from the one on which the ratios were recorded."""
   here = here or machine()
   return [f"{what} {recorded[what]}, here {value}" for what, value in here.items()
           if recorded.get(what) != value]
 
 
 def refusal(names, file=FILE):
-  """Why the cases of these names alone cannot be recorded; empty if they can."""
+  """Why these cases cannot be recorded alone; empty if they can."""
   recorded = load(file) if file.exists() else machine() | {"cases": {}}
   if set(recorded["cases"]) <= set(names):
     return ""
@@ -44,7 +44,7 @@ def refusal(names, file=FILE):
 
 
 def save(table, known, file=FILE):
-  """Writes the cases of the table; those that were not measured stay while they are known."""
+  """Writes the cases of the table.  Recorded cases that were not measured stay if they still exist."""
   recorded = load(file)["cases"] if file.exists() else {}
   rows = {name: row for name, row in recorded.items() if name in known}
   for name, row in table.items():
@@ -57,13 +57,13 @@ def save(table, known, file=FILE):
 
 
 def worse(recorded, table, factor):
-  """Of each case that is worse than recorded: what to say about it."""
+  """A message about each case that is slower or larger than recorded."""
   result = {}
   for name, row in table.items():
     before, now = recorded["cases"].get(name), report.ratios(row)
     if not before or "error" in row["minipod"]:
       continue
-    # One of the two is often a busy machine's doing, both are not.
+    # One of the two ratios often rises on a busy machine; both together do not.
     times = [figure for figure in ("wall", "processor") if figure in now and figure in before]
     if times and all(now[figure] > factor * before[figure] for figure in times):
       result[name] = f"{name} is slower than recorded: " + ", ".join(

@@ -1,15 +1,15 @@
-"""The table of figures and ratios, and what the ratios are on the whole."""
+"""Prints the table of measurements and ratios, and a summary of the ratios."""
 
 import math
 
 import limits
 
 FIGURES = ("wall", "processor", "bytes")
-PAGE = 4096  # less memory than a page counts as a page: there is no ratio to none at all
+PAGE = 4096  # less memory than a page counts as a page, because a ratio to zero is undefined
 
 
 def ratios(row):
-  """Of the figures that both platforms have; of memory, if one of them takes more than a page."""
+  """Ratios of the quantities that both platforms have; of memory only if one of them uses more than a page."""
   ours, theirs = row.get("minipod", {}), row.get("cpu", {})
   result = {}
   for figure in FIGURES:
@@ -22,7 +22,7 @@ def ratios(row):
 
 
 def percentile(values, share):
-  """The least of the values that as large a share of them does not exceed."""
+  """The smallest value that is not below this share of the values."""
   return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
 
 
@@ -45,7 +45,7 @@ def times(ratio):
 
 
 def cells(row, figure, text):
-  """The figure of both platforms and their ratio, as text."""
+  """A quantity on both platforms and their ratio, as text."""
   values = [text(row[platform][figure]) if figure in row[platform] else ""
             for platform in ("minipod", "cpu")]
   ratio = ratios(row).get(figure)
@@ -60,7 +60,7 @@ def by_section(table):
 
 
 def summary(rows):
-  """Of each figure: in how many rows it is, its ratio's median and 95th percentile."""
+  """For each quantity: its number of rows, and the median and 95th percentile of its ratio."""
   result = {}
   for figure in FIGURES:
     values = [r[figure] for r in map(ratios, rows) if figure in r]
@@ -86,7 +86,7 @@ def share_text(machine, figures):
 
 
 def rates_text(machine):
-  """The limits, as a line."""
+  """The machine's limits, in one line."""
   rates = [f"{kind} {machine[kind] / 1e9:.0f} GFLOP/s" for kind in ("f32", "f64")]
   rates += [f"{kind} " + ", ".join(f"{rate / 1e9:.0f}" for _, rate in machine[kind]) + " GB/s"
             for kind in limits.KINDS]
@@ -96,7 +96,7 @@ def rates_text(machine):
 
 
 def print_shares(table, machine):
-  """For each limit: how near the cases come to it that it bounds."""
+  """For each limit: how close the cases that it bounds come to it."""
   shares = {}
   for row in table.values():
     if found := limits.share(machine, row["minipod"]):

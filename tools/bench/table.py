@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""minipod beside JAX's CPU backend in one run: wall time, processor time, memory, and the ratios.
+"""Compares minipod with JAX's CPU backend in one run: wall time, processor time, memory, and their ratios.
 
     .venv/bin/python tools/bench/table.py [SECTION…] [--filter TEXT] [--rounds 3]
         [--json FILE] [--plot FILE.png] [--check] [--factor 1.5] [--record] [--smoke]
 
-A section's cases run in one process per platform and round, the platforms taking turns, so that a
-busy machine is unfair to both alike; the least time of the rounds counts.  A ratio is minipod's
-figure by the CPU backend's: below 1, minipod takes less.
+A section's cases run in one process per platform and round.  The platforms take turns, so a busy machine affects both
+alike.  The shortest time of the rounds counts.  A ratio is minipod's result divided by the CPU backend's: below 1,
+minipod needs less.
 
-The column `share` sets a case beside the machine's limits, which are measured in the same run
-(limits.py): waking the cores, and then what it reads and writes at least by the bandwidth of such
-traffic, or its operations by the peak of multiply-adds, as shares of the time that it takes.
+The column `share` compares a case with the machine's limits, which are measured in the same run (limits.py).  It is the
+shortest possible time as a share of the measured time.  The shortest possible time includes waking the cores, and then
+the case's minimum bytes at the bandwidth of such traffic, or its operations at the peak of multiply-adds.
 
-Before a change and after it: `--check` compares the ratios with those of `recorded.json`, measures
-again what is worse, and ends with exit code 1 if it stays worse.  `--record` writes that file, for
-the cases that were chosen.  `--smoke` runs every case once on minipod and measures nothing.  The
-exit code is also 1 if a case fails on minipod, or a ratio with a limit of its own is above it.
+`--check` compares the ratios with those in `recorded.json`, and measures again the cases that are worse.  `--record`
+writes that file, for the chosen cases.  `--smoke` runs every case once on minipod and measures nothing.
+
+The exit code is 1 if a case stays worse with `--check`, if a case fails on minipod, or if a ratio exceeds its own
+limit.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def environment(platform, devices, x64):
 
 
 def groups(chosen):
-  """The names of cases that run in one process: of a section, and of like pods."""
+  """The names of cases that run in one process: cases of one section, with the same pod."""
   result = {}
   for name, case in chosen.items():
     result.setdefault((name.split("/")[0], case.devices, case.x64), []).append(name)
@@ -58,7 +59,7 @@ def groups(chosen):
 
 
 def run(platform, group, names, smoke=False):
-  """The figures of one process's cases, by name."""
+  """The results of one process's cases, by name."""
   command = [sys.executable, str(HERE / "measure.py"), *(["--smoke"] if smoke else [])]
   try:
     child = subprocess.run(command, input=json.dumps(names), text=True, capture_output=True,
@@ -74,14 +75,14 @@ def run(platform, group, names, smoke=False):
 # ---- Rounds ----
 
 def least(table, name, platform, figures):
-  """Keeps the least of each figure; an error stays."""
+  """Keeps the smaller value of each quantity; an error stays."""
   kept = table.setdefault(name, {}).setdefault(platform, figures)
   for figure, value in figures.items():
     kept[figure] = value if figure == "error" else min(kept.get(figure, value), value)
 
 
 def measure(chosen, rounds, table, say):
-  """Adds figures to the table; returns the machine's limits in the same time."""
+  """Adds results to the table; returns the machine's limits in the same time."""
   machine = None
   for turn in range(rounds):
     say(f"round {turn + 1} of {rounds}: limits of the machine")
@@ -96,7 +97,7 @@ def measure(chosen, rounds, table, say):
 
 
 def progress(text):
-  """One line that is written over."""
+  """A line on the terminal that is overwritten."""
   if sys.stderr.isatty():
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
   elif text:
@@ -124,7 +125,7 @@ def smoke(chosen):
 # ---- Verdicts ----
 
 def verdict(chosen, table):
-  """What is wrong whatever was recorded: cases that fail, and ratios above limits of their own."""
+  """Failures that do not depend on the recorded results: cases that fail, and ratios above their own limits."""
   faults = []
   for name, case in chosen.items():
     if "error" in table[name]["minipod"]:
@@ -136,7 +137,7 @@ def verdict(chosen, table):
 
 
 def check(chosen, table, arguments):
-  """What is worse than recorded, and stays so when it is measured again."""
+  """Cases that are slower or larger than recorded, also when measured again."""
   recorded = record.load()
   for difference in record.other_machine(recorded):
     print(f"recorded elsewhere: {difference}", file=sys.stderr)

@@ -1,10 +1,12 @@
 """Runs the code of documents, or programs, on JAX's CPU backend and on minipod, and compares cell by cell.
 
 Documents are Markdown files and notebooks, such as JAX's documentation at the tag of the installed version (`docs/`,
-`cloud_tpu_colabs/`); a program in Python is a document of one cell.  Every document runs in a process of its own per
-platform, its cells one after the other, as a reader would run them.  A cell counts when it runs on the CPU backend; then
-it must run on minipod.  A cell that shows an error on the CPU backend shall show one of the same type.  What cells print
-is compared too, up to rounding and the names of devices.  Differences are listed; of programs they count as failures.
+`cloud_tpu_colabs/`).  A Python program is a document with one cell.  For each platform, a document runs in its own
+process, one cell after the other, as a reader would run it.
+
+A cell counts if it runs on the CPU backend; then it must run on minipod.  A cell that shows an error on the CPU backend
+must show one of the same type.  The output of cells is compared too, except for rounding and the names of
+devices.  Differences are listed; in programs they count as failures.
 """
 
 import ast
@@ -27,10 +29,10 @@ import traceback
 import platforms
 
 FENCE = re.compile(r"^( *)```+ *(\{code-(?:cell|block)\}.*|(?:python|ipython3|pycon|py)\b.*)$")
-# The number of CPU devices that a document itself sets; minipod gets as many.
+# The variable in which a document sets its number of CPU devices; minipod gets as many.
 WISH = re.compile(r"xla_force_host_platform_device_count=(\d+)|jax_num_cpu_devices', (\d+)")
 CELL_SECONDS = 120
-# A missing network is to fail soon.
+# Without a network, downloads should fail quickly.
 NETWORK_SECONDS = 5
 
 
@@ -57,10 +59,10 @@ def cells_of(path: pathlib.Path) -> list[str]:
 
 
 def as_python(text: str) -> str:
-  """A cell without what only IPython or Jupytext understands."""
+  """A cell without lines that only IPython or Jupytext understands."""
   if text.startswith("%%bash") or text.startswith("%%writefile"):
     return ""
-  # What stands between two lines of dashes at the beginning is about the cell, not in it.
+  # Lines between two lines of dashes at the beginning describe the cell, and are not part of it.
   text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
   if ">>> " in text:
     return "".join(example.source for example in doctest.DocTestParser().get_examples(text))
@@ -75,11 +77,11 @@ def as_python(text: str) -> str:
 # ---- The child: one document on one platform ----
 
 class TooLong(BaseException):
-  """A cell took longer than its limit; no `except Exception` of a cell may swallow it."""
+  """A cell took longer than its limit.  It is a BaseException, so a cell's `except Exception` cannot catch it."""
 
 
 def run_document(path: pathlib.Path, out) -> None:
-  """Writes a line of JSON per cell: how it ended, and what it printed."""
+  """Writes a line of JSON per cell: how it ended, and its output."""
   import numpy as np
 
   names = {"__name__": "__main__", "display": print}
@@ -94,14 +96,14 @@ def run_document(path: pathlib.Path, out) -> None:
   for index, source in enumerate(cells_of(path)):
     printed = io.StringIO()
     outcome, detail = "ok", ""
-    signal.alarm(CELL_SECONDS if path.suffix != ".py" else 0)  # a program has the limit of its process
+    signal.alarm(CELL_SECONDS if path.suffix != ".py" else 0)  # the time limit of a program's process applies to it
     try:
       with contextlib.redirect_stdout(printed):
         run_cell(source, names)
-        # What callbacks of this cell print belongs to this cell.
+        # Output of callbacks of this cell belongs to this cell.
         if "jax" in sys.modules:
           sys.modules["jax"].effects_barrier()
-    except BaseException as error:  # SystemExit too: the next cell runs all the same
+    except BaseException as error:  # SystemExit, too: the next cell still runs
       outcome = type(error).__name__
       detail = traceback.format_exc()[-1500:]
       forget_effects()
@@ -113,7 +115,7 @@ def run_document(path: pathlib.Path, out) -> None:
 
 
 def forget_effects() -> None:
-  """JAX would tell of a failed effect again at the end of every later cell."""
+  """Otherwise JAX would report a failed effect again at the end of every later cell."""
   if dispatch := sys.modules.get("jax._src.dispatch"):
     dispatch.runtime_tokens.clear()
 
@@ -127,7 +129,7 @@ def run_cell(source: str, names: dict) -> None:
 # ---- The parent ----
 
 def run_on(platform: str, path: pathlib.Path, devices: int, seconds: int) -> list[dict]:
-  """What the cells of a document did on a platform; one that was not reached is "died"."""
+  """The results of a document's cells on a platform; a cell that was not reached is "died"."""
   sources = cells_of(path)
   if wish := WISH.search("\n".join(sources)):
     devices = int(wish.group(1) or wish.group(2))
@@ -143,7 +145,7 @@ def run_on(platform: str, path: pathlib.Path, devices: int, seconds: int) -> lis
                   for source in sources[len(cells):]]
 
 
-# Why a cell does not run on the CPU, by its exception's text; the first that is found holds.
+# Reasons why a cell does not run on the CPU, by the text of its exception; the first match counts.
 REASONS = [
     ("network", r"URLError|ConnectionError|gaierror|HTTPError|name resolution|ConnectTimeout"),
     ("TPU or GPU", r"(?i)\btpu|\bgpus?\b|cuda|mosaic|triton|sparsecore|Only interpret mode"),

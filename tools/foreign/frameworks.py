@@ -1,10 +1,14 @@
 """Runs training frameworks unchanged: on minipod and JAX's CPU backend, and on described pods.
 
-Each framework (maxtext, tunix, levanter, easydel) gets an environment of its own below the folder, with a version of it
-and of JAX from PyPI, and minipod's wheel. Part `values` is its smallest real training on eight devices, on JAX's CPU and
-on minipod: the losses must be equal, up to what their precision allows. Part `pod` is a configuration of full size with
-MINIPOD_VALUES=shapes on a described pod; the framework's own log must print the speed that the time report has. Both end
-with a table. README.md lists what each needs, and the results.
+Each framework (maxtext, tunix, levanter, easydel) gets its own environment below the folder, with its version and that
+of JAX from PyPI, and minipod's wheel.
+
+- Part `values` runs its smallest real training on eight devices, on JAX's CPU and on minipod.  The losses must be equal
+  within the precision of their types.
+- Part `pod` runs a configuration of full size with MINIPOD_VALUES=shapes on a described pod.  The framework's own log
+  must print the speed in the time report.
+
+Both parts print a table at their end.  README.md lists what each framework needs, and the results.
 """
 
 import dataclasses
@@ -26,19 +30,19 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DEVICES = 8
 SPEED_TOLERANCE = 0.02
-# The first steps are launched without waiting for them, so their times mean nothing.
+# The first steps are launched without waiting for them, so their times are meaningless.
 WARM_STEPS = 2
 
 
-# ---- What there is to run ----
+# ---- Trainings ----
 
 @dataclasses.dataclass
 class Run:
-  """A training, as a command; `{folder}`, `{site}` and `{output}` stand for what only a machine knows."""
+  """A training, as a command.  `{folder}`, `{site}` and `{output}` stand for paths of this machine."""
   title: str
   command: list[str]
   variables: dict = dataclasses.field(default_factory=dict)
-  # Of `values`: what the losses may differ by, relative. Settings for JAX's CPU, or minipod, only.
+  # For part `values`: the allowed relative difference of losses, and settings for JAX's CPU or minipod only.
   tolerance: float = 1e-5
   cpu_arguments: list[str] = dataclasses.field(default_factory=list)
   pod_variables: dict = dataclasses.field(default_factory=dict)
@@ -57,15 +61,15 @@ class Framework:
 
 @dataclasses.dataclass
 class Log:
-  """How a framework's log tells of a step: patterns with one group, in the order of the steps."""
+  """How to read steps from a framework's log: patterns with one group each, in the order of the steps."""
   loss: str
   seconds: str = ""
-  # What else there is between two steps, if the log has it apart from `seconds`.
+  # More seconds between two steps, if the log prints them in addition to `seconds`.
   seconds_between: tuple = ()
-  teraflops: str = ""    # a device and second
-  # Where the log has no seconds: the time of day of its lines, whose differences these are.
+  teraflops: str = ""  # per device and second
+  # If the log has no seconds: the time of day of its lines, whose differences are the seconds.
   moment: str = ""
-  device_scale: float = 1   # from the log's unit to TFLOP/s of a device
+  device_scale: float = 1  # factor from the log's unit to TFLOP/s per device
 
 
 def pod(topology: str, **more: str) -> dict:
@@ -73,12 +77,12 @@ def pod(topology: str, **more: str) -> dict:
           "MINIPOD_ABSENT": "zero", **RECIPE, **more}
 
 
-# The clocks of the process show the time of the pod.
+# The clocks of the process show the pod's time.
 RECIPE = {"MINIPOD_TIME": "model", "MINIPOD_CLOCK": "virtual"}
 
 MAXTEXT = ["{python}", "-m", "maxtext.trainers.pre_train.train", "{site}/maxtext/configs/base.yml",
            "base_output_directory={output}", "dataset_type=synthetic", "enable_checkpointing=false"]
-# What MaxText's recipe for Llama-3.1-70B of 8,192 tokens on v6e-256 says, for its benchmark runner.
+# Options of MaxText's recipe for Llama-3.1-70B with 8,192 tokens on v6e-256, for its benchmark runner.
 LLAMA_70B = """model_name=llama3.1-70b per_device_batch_size=5 ici_fsdp_parallelism=-1 remat_policy=custom
     decoder_layer_input=offload query_proj=offload key_proj=offload value_proj=offload
     max_target_length=8192 attention=flash use_iota_embed=true sa_block_q=2048 sa_block_kv=2048
@@ -147,13 +151,13 @@ FRAMEWORKS = [
 ]
 
 
-# ---- levanter's tokenizer, text and configurations: what it would get from a hub ----
+# ---- levanter's tokenizer, text and configurations, which it would otherwise download ----
 
 LEVANTER_WORDS = 512
 
 
 def levanter_files(output: pathlib.Path) -> None:
-  """A tokenizer of numbers, some text of it, and the two configurations."""
+  """A tokenizer of numbers, a text made of them, and the two configurations."""
   tokenizer = output / "tokenizer"
   tokenizer.mkdir(exist_ok=True)
   words = ["<unk>", "</s>", *(str(i) for i in range(LEVANTER_WORDS - 2))]
@@ -188,7 +192,7 @@ def levanter_files(output: pathlib.Path) -> None:
 # ---- Environments ----
 
 def find_python(version: str) -> str:
-  """A Python of that version: on the PATH, or one of pyenv's."""
+  """A Python of that version: from PATH, or from pyenv."""
   candidates = [shutil.which(f"python{version}"), *sorted(glob.glob(
       os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python{version}")))]
   for candidate in candidates:
@@ -199,14 +203,14 @@ def find_python(version: str) -> str:
 
 
 def link_torch(site: pathlib.Path, torch: pathlib.Path) -> None:
-  """Lends an environment the torch of another one: a wheel for CUDA alone is a gigabyte."""
+  """Shares another environment's torch with this one: a wheel with CUDA is a gigabyte."""
   for name in ("torch", "torchgen", "functorch", "nvidia", *(p.name for p in torch.glob("torch-*.dist-info"))):
     if (torch / name).exists() and not (site / name).exists():
       (site / name).symlink_to(torch / name)
 
 
 def make_environment(framework: Framework, folder: pathlib.Path, torch: pathlib.Path | None) -> pathlib.Path:
-  """The folder of its Python packages, with the framework as it is on PyPI, and this minipod."""
+  """The folder of the environment's packages, with the framework from PyPI and this minipod."""
   venv = folder / framework.name / "venv"
   python, stamp = venv / "bin" / "python", venv / "requirements.sha256"
   wanted = hashlib.sha256(" ".join(framework.requirements).encode()).hexdigest()
@@ -228,22 +232,22 @@ def make_environment(framework: Framework, folder: pathlib.Path, torch: pathlib.
 @dataclasses.dataclass
 class Outcome:
   code: int
-  wall: float      # seconds, of the process
-  memory: int      # bytes, of the largest of its processes
+  wall: float  # of the process
+  memory: int  # of the largest of the run's processes
   losses: list[float]
-  seconds: list[float]    # from each step to the next, as the log has them
-  timed: list[float]      # of them what TFLOP/s are by
-  teraflops: list[float]  # of a device
+  seconds: list[float]  # from each step to the next, from the log
+  timed: list[float]  # the part of them from which TFLOP/s are computed
+  teraflops: list[float]  # per device
   report: "Report | None"
-  words: str       # the end of what it said
+  words: str  # the end of its output
 
 
 @dataclasses.dataclass
 class Report:
-  """What a time report says of the program that took most of the time."""
+  """The numbers that a time report has for the program that took most of the time."""
   program: str
-  each: float      # seconds of the pod, of a launch
-  every: float     # from one launch to the next
+  each: float  # seconds of a launch on the pod
+  every: float  # from one launch to the next
   launches: int
 
 
@@ -253,7 +257,7 @@ ROW = re.compile(r"^(\S+) +\d+ +(\d+) +[\d.]+ [a-z]+ +([\d.]+) ([a-z]+) ", re.MU
 
 
 def read_report(text: str) -> Report | None:
-  """The first row of the table of programs: its launches, how long each takes and how often they come."""
+  """The first row of the table of programs: launches, time of a launch, and time between launches."""
   row = ROW.search(text)
   if row is None:
     return None
@@ -269,7 +273,8 @@ def seconds_of_day(text: str) -> float:
 
 
 def read_log(log: Log, text: str) -> tuple[list[float], list[float], list[float], list[float]]:
-  """Losses, seconds from step to step, those that TFLOP/s are by, and TFLOP/s of a device, step by step."""
+  """Losses, seconds from step to step, seconds from which TFLOP/s are computed, and TFLOP/s per device, for each step.
+  """
   def all_of(pattern: str) -> list[float]:
     return [float(found) for found in re.findall(pattern, text, re.MULTILINE)] if pattern else []
 
@@ -310,7 +315,7 @@ def execute(framework: Framework, folder: pathlib.Path, site: pathlib.Path, run:
   log = folder / framework.name / f"{name}.log"
   code, memory = platforms.run(command, output, environment, log)
   text = log.read_text(errors="replace")
-  # Without these it may have printed its own.
+  # Without these variables it may have printed its own.
   reports = [path.read_text() for path in dump.glob("*.time.txt")] or [text]
   found = [report for report in map(read_report, reports) if report is not None]
   return Outcome(code, time.monotonic() - begin, memory,
@@ -321,7 +326,7 @@ def execute(framework: Framework, folder: pathlib.Path, site: pathlib.Path, run:
 # ---- Tables ----
 
 def spread(left: list[float], right: list[float]) -> float:
-  """The largest relative difference of two lists of losses; infinite if they are not as long."""
+  """The largest relative difference of two lists of losses; infinite if their lengths differ."""
   if len(left) != len(right) or not left:
     return float("inf")
   return max(abs(a - b) / max(abs(a), abs(b), 1e-30) for a, b in zip(left, right))
@@ -350,10 +355,10 @@ def needed(variables: dict) -> str:
 
 def run_on_pod(framework: Framework, folder: pathlib.Path, site: pathlib.Path,
                number: int) -> tuple[str, bool]:
-  """A row of the second table: the log beside the time report."""
+  """A row of the second table: the log compared with the time report."""
   run = framework.pod[number]
   outcome = execute(framework, folder, site, run, f"pod{number}", [], {"JAX_PLATFORMS": "minipod"})
-  # The last line is often written at an end that does more than a step.
+  # The last line often also includes work at the end of the training.
   logged, timed, flops = (statistics.median(values[WARM_STEPS:-1] or [float("nan")])
                           for values in (outcome.seconds, outcome.timed, outcome.teraflops))
   step = outcome.report.every if outcome.report else float("nan")

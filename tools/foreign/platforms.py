@@ -1,4 +1,4 @@
-"""JAX's CPU backend and minipod: environments of processes, a process with a time limit, and whether outputs agree."""
+"""Code for JAX's CPU backend and minipod: their variables, a process with a time limit, and comparing outputs."""
 
 import os
 import pathlib
@@ -11,16 +11,21 @@ PLATFORMS = ("cpu", "minipod")
 
 
 def environment_of(platform: str, devices: int) -> dict:
-  """The variables for so many devices of the platform. Both get XLA's flag, which minipod ignores, as in the script of a
-  reader who goes from one to the other."""
+  """The variables for this many devices of the platform.
+
+  Both platforms get XLA's flag, which minipod ignores, because users who switch platforms often still have it in their
+  script.
+  """
   return {"JAX_PLATFORMS": platform, "MINIPOD_DEVICES": str(devices), "TF_CPP_MIN_LOG_LEVEL": "3",
           "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
 
 
 def run(command: list, folder: pathlib.Path, environment: dict, log: pathlib.Path,
         seconds: float = threading.TIMEOUT_MAX) -> tuple[int | None, int]:
-  """The exit code of a process, or None after the time limit, and its peak memory in bytes. The log gets its output; all
-  that it has started ends with it."""
+  """The exit code of a process, or None after the time limit, and its peak memory in bytes.
+
+  The log gets its output.  All processes that it has started end with it.
+  """
   with log.open("w") as out:
     child = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out,
                              stderr=subprocess.STDOUT, start_new_session=True)
@@ -51,7 +56,7 @@ NOISE = [
 
 
 def same_text(left: str, right: str) -> bool:
-  """Whether two texts agree up to rounding, addresses, times and the names of devices."""
+  """Whether two texts agree, except for rounding, addresses, times and the names of devices."""
   for pattern, word in NOISE:
     left, right = pattern.sub(word, left), pattern.sub(word, right)
   words = [re.sub(r"\s", "", NUMBER.sub("#", text)) for text in (left, right)]

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Runs foreign projects unchanged on minipod, and compares with JAX's CPU backend.
+"""Runs projects of others unchanged on minipod, and compares with JAX's CPU backend.
 
     .venv/bin/python tools/foreign/run.py documents [DIR] [--only TEXT] [--devices 8] [--seconds 900] [--jobs 1]
     python3 tools/foreign/run.py frameworks [NAME…] [--folder build/frameworks] [--part values|pod] [--torch DIR]
 
-`documents` runs the code of Markdown files, notebooks and programs below DIR: JAX's documentation, for example, or by
-default examples/, programs of libraries built on JAX.  The Python that runs it must have minipod and the libraries; a
-table counts the cells of every document, and those that lack a package.  `frameworks` trains with maxtext, tunix,
-levanter and easydel, each in an environment of its own.  The exit code is 1 if something differs.
+`documents` runs the code of Markdown files, notebooks and programs below DIR, such as JAX's documentation.  By default
+DIR is examples/, programs of libraries that are built on JAX.  Run it with a Python that has minipod and the
+libraries.  A table counts the cells of every document, and the cells that lack a package.
+
+`frameworks` trains with maxtext, tunix, levanter and easydel, each in its own environment.  The exit code is 1 if
+something differs.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Training with EasyDeL as its guides write it: a Llama of its own, Trainer, AdamW.
+"""Trains with EasyDeL as in its guides: a Llama of its own, Trainer, AdamW.
 
     python train_easydel.py STEPS FOLDER
 
-A model of two layers on the devices that there are, with rows of random tokens.
+The model has two layers.  It trains on all available devices, with rows of random tokens.
 """
 
 import sys

@@ -1,9 +1,9 @@
-"""Fine-tuning with Tunix as its guides write it: a model of its own, PeftTrainer, AdamW.
+"""Fine-tunes with Tunix as in its guides: a model of its own, PeftTrainer, AdamW.
 
     python train_tunix.py {tiny|8b} STEPS
 
-`tiny` is a model of two layers on 8 devices, `8b` its llama3.1-8B (all weights are trained) on all
-devices of the pod, with remat of the decoder's layers and 1 x 2,048 tokens a device.
+`tiny` is a model of two layers on 8 devices.  `8b` is Tunix's llama3.1-8B on all devices of the pod: it trains all
+weights, rematerializes the decoder's layers, and has 1 x 2,048 tokens per device.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ def config_of(size: str) -> llama.ModelConfig:
 
 
 def model_of(config: llama.ModelConfig, mesh: jax.sharding.Mesh) -> nnx.Module:
-  """The model with weights drawn where they belong; none is ever whole on one device."""
+  """The model with weights that are drawn on their devices; no device ever has a whole one."""
   @nnx.jit
   def make():
     model = llama.Llama3(config, rngs=nnx.Rngs(0))
@@ -52,7 +52,7 @@ def examples(config: llama.ModelConfig, batch: int, tokens: int, steps: int):
 
 
 def model_input(example: peft_trainer.TrainingInput) -> dict:
-  """What Tunix's guides give the model: positions, and a causal mask."""
+  """The inputs that Tunix's guides pass to the model: positions, and a causal mask."""
   batch, tokens = example.input_tokens.shape
   mask = jnp.tril(jnp.ones((tokens, tokens), dtype=bool))
   return {"input_tokens": example.input_tokens, "input_mask": example.input_mask,
@@ -62,7 +62,7 @@ def model_input(example: peft_trainer.TrainingInput) -> dict:
 
 def main() -> None:
   size, steps = sys.argv[1], int(sys.argv[2])
-  logging.use_absl_handler()  # whose lines begin with the moment
+  logging.use_absl_handler()  # its lines begin with the time
   logging.set_verbosity(logging.INFO)
   config = config_of(size)
   devices = jax.device_count()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes libraries without code that have the names of an older glibc, for a linker to see.
+"""Makes libraries without code that have the symbols of an older glibc, for a linker.
 
     glibc_interface.py --compiler CC --out FOLDER [--processor x86_64] [--version 2.28]
 
-A shared object that was linked on a new system asks for the newest version of each function, which
-older systems lack; the new glibc has the older versions as well, but no linker takes them by
-itself.  With `-L FOLDER` it sees what the machine's own glibc has of that version, and nothing newer:
-what is missing then is an error of the link, not of a user.
+A shared object that is linked on a new system requires the newest version of each function, which older systems
+lack.  The new glibc also has the older versions, but a linker does not choose them by itself.  With `-L FOLDER` the
+linker sees only the functions that the machine's own glibc had in that version.  If code needs a newer function,
+linking fails, and no user meets the error.
 
 Writes libc.so, libm.so, libdl.so, libpthread.so, librt.so and the loader, and `done`.
 """
@@ -16,7 +16,7 @@ import pathlib
 import re
 import subprocess
 
-# By the names that the linker looks for; what they are at run time.
+# The names that the linker looks for, with the names at run time.
 LIBRARIES = {"libc.so": "libc.so.6", "libm.so": "libm.so.6", "libdl.so": "libdl.so.2",
              "libpthread.so": "libpthread.so.0", "librt.so": "librt.so.1"}
 LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
@@ -29,7 +29,7 @@ def key(version: str) -> tuple:
 
 
 def symbols(path: str, newest: tuple) -> dict:
-  """Of each name the newest version that is old enough, with its type and size."""
+  """For each name, the newest version that is old enough, with its type and size."""
   listing = subprocess.run(["readelf", "--dyn-syms", "--wide", path], check=True, text=True,
                            capture_output=True).stdout
   found = {}
@@ -80,8 +80,7 @@ def main() -> None:
 
   for file, soname in LIBRARIES.items():
     write_library(arguments.compiler, arguments.out / file, soname, symbols(real(soname), newest))
-  # The loader has functions that libraries name (`__tls_get_addr`); the libc that is asked for them
-  # leads to it.
+  # Libraries name functions of the loader (`__tls_get_addr`).  The stub of libc refers the linker to it.
   write_library(arguments.compiler, arguments.out / loader, loader, symbols(real(loader), newest))
   libc = arguments.out / "libc.so"
   libc.rename(arguments.out / "libc.so.6")

@@ -7,8 +7,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What recipes give to products of the scratch memory (`--xla_tpu_scoped_vmem_limit_kib`), in MiB.  Windows have 0.81 of it, as
-# of the 16 and 32 MiB that are the compiler's own limits for v5e and v6e; of a v5p libtpu takes no more than 64 of 96.
+# The VMEM, in MiB, that recipes give to matmuls (`--xla_tpu_scoped_vmem_limit_kib`).  Tiles get 0.81 of it, as they do
+# of the compiler's own limits of 16 and 32 MiB for v5e and v6e.  On a v5p, libtpu uses at most 64 of 96 MiB.
 SCOPED = {
     120: {"window": "97MiB", "resident": "8MiB", "scratch": "8MiB"},
     96: {"window": "78MiB", "resident": "32MiB", "scratch": "32MiB"},
@@ -20,7 +20,7 @@ SCOPED = {
 
 @contextlib.contextmanager
 def described(pod, scoped=None, overlap=None):
-  """The pod, with a chip file if products have more of the scratch memory, or other figures of overlap."""
+  """The pod, with a chip file if matmuls have more VMEM, or if the row has other parameters of overlap."""
   if not overlap and scoped is None:
     yield pod
     return

@@ -1,12 +1,14 @@
-"""Modelled times of collectives beside public ones, and beside measured tables.
+"""Compares modelled times of collectives with published curves and with measured tables.
 
     .venv/bin/python tools/published/collectives.py [--build build] [--measured FILE.json] [--check]
 
-Public curves and single figures are in this script, with their sources.  FILE.json has tables of measured collectives as
-XLA's compiler for GPUs carries them: {"sm_90": {"collectives": [[opcode, type, elements of the result, groups, devices of
-a group or pairs, bytes/s], ...]}, "sm_100_B200": ...}.  There the bytes are those of the whole array (a reduce-scatter's
-operand), and an all-reduce copies its operand first, which the model counts as the program's work: it is added here.
---check fails when the median or the share of rows within 1.2 times leaves the range that is recorded here.
+Published curves and single numbers are in this script, with their sources.  FILE.json has tables of measured
+collectives from XLA's GPU compiler: {"sm_90": {"collectives": [[opcode, type, elements of the result, groups, devices
+of a group or pairs, bytes/s], ...]}, "sm_100_B200": ...}.  In these tables the bytes are those of the whole array (for
+a reduce-scatter, of the operand).  An all-reduce copies its operand first, which the model counts as work of the
+program, so this script adds the copy.
+
+--check fails if the median, or the share of rows within a factor of 1.2, leaves the range that is recorded here.
 """
 
 import argparse
@@ -21,8 +23,8 @@ MB = 1e6
 
 # Name, pod, collective, [(bytes of the longest array, seconds)], source.
 CURVES = [
-    # Two groups of four side by side, one core of each chip in either: as one of chips with twice the bytes. Published
-    # are GB/s of what a chip gets: 6 parts of a group's 8.
+    # Two concurrent groups of four, with one core of each chip in each group: modelled as one group of chips with twice
+    # the bytes.  The published GB/s are what a chip receives: 6 of a group's 8 parts.
     ("7x, all_gather", "7x:2x2x1 cores_per_chip:1", "all_gather",
      [(2 * out, 1.5 * out / (rate * 1e9)) for out, rate in [
          (2**20, 71.77), (2**22, 129.19), (2**24, 161.90), (2**26, 174.77), (2**28, 178.77)]],
@@ -41,11 +43,11 @@ CURVES = [
     ("a100, all_reduce", "a100:8", "all_reduce", [(8 << 30, 1.75 * (8 << 30) / 230e9)], "NVIDIA/nccl-tests issue 149"),
 ]
 
-# Pod and bytes/s of the memory of those that have tables.
+# Pod and memory bandwidth, in bytes/s, of the chips that have tables.
 TABLES = {"sm_90": ("h100", 3350e9), "sm_100_B200": ("b200", 7700e9)}
 KINDS = {"all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
          "all-to-all": "all_to_all"}
-STREAM = 0.9  # of the memory's bandwidth, what a copy reaches
+STREAM = 0.9  # the share of the memory bandwidth that a copy reaches
 # Of each table on 2 and 8 GPUs: the range of the median, and the least share of rows within 1.2 times. No curve that only
 # rises has more than 0.80 (H100) and 0.85 (B200) of them: the tables have single runs in them.
 MEDIAN, WITHIN = (0.95, 1.05), 0.7
@@ -59,7 +61,7 @@ def modelled(build, pod, collective, size):
 
 
 def read_table(path, name):
-  """{(kind, devices): {bytes: seconds}}, smallest sizes left out: the first run of each group is in them."""
+  """{(kind, devices): {bytes: seconds}}, without the smallest sizes: they include the first run of each group."""
   rows = collections.defaultdict(dict)
   for kind, _, elements, _, devices, rate in json.loads(path.read_text())[name]["collectives"]:
     if kind in KINDS:
@@ -87,7 +89,7 @@ def print_curves(build):
 
 
 def print_table(build, path, name):
-  """Whether the table is met on 2 and 8 GPUs."""
+  """Whether the model agrees with the table on 2 and 8 GPUs."""
   chip, memory = TABLES[name]
   every = []
   print(f"| {chip}, measured | rows | median | p10-p90 | within 1.1 | within 1.2 |\n|---|---|---|---|---|---|")

@@ -4,9 +4,12 @@
     .venv/bin/python tools/published/compare.py --meshes
     .venv/bin/python tools/published/compare.py --old
 
-Prints the tables of README.md.  Training steps run with `values: shapes`: each takes seconds.  --check fails when a
-modelled figure has left the range that is recorded here.  --meshes: instead of them the step of one model on meshes with
-tensor axes of 1 to 16, with the seconds of collectives that devices wait for and of those that overlap with compute.  --old: the steps of compilers that are no longer those of the model.
+Prints the tables of README.md.  Training steps run with `values: shapes`: each takes seconds.
+
+- --check fails if a modelled number has left the range that is recorded here.
+- --meshes instead prints the step of one model on meshes with tensor axes of 1 to 16, with the seconds of exposed and
+  of overlapped collectives.
+- --old instead prints steps of compilers that are older than the one that the model imitates.
 """
 
 import argparse
@@ -42,7 +45,7 @@ SOURCES = {
     "X": "https://github.com/NVIDIA/JAX-Toolbox/blob/main/rosetta/rosetta/projects/pax/README.md",
 }
 
-# Pod, words added, bytes, published GB/s (as NCCL counts: 2 (n - 1) / n bytes per time), source, what is published.
+# Pod, words added, bytes, published GB/s (as in NCCL's tests: 2 (n - 1) / n bytes per time), source, what is published.
 ALL_REDUCES = [
     ("a100:8", "", 8 * GIB, 230, "A", "NCCL, what a developer of it expects"),
     ("a100:8", "links.bandwidth:20GB/s", 8 * GIB, 230, "A", "the same"),
@@ -52,8 +55,8 @@ ALL_REDUCES = [
     ("v5e:16x16", "", 8 * GIB, 200, "V", "51.2 TB/s for a pod of 256"),
 ]
 
-# MaxText's models by global_parameter_scale (16, 32, 64, 128), as they were when its tables came: in October (v5e) and
-# December of 2023 (v5p). Its base.yml has had other sizes, and its layers another shape, since February of 2024.
+# MaxText's models by global_parameter_scale (16, 32, 64, 128), as of the dates of its tables: October (v5e) and
+# December 2023 (v5p).  Since February 2024 its base.yml has other sizes, and its layers have another structure.
 SCALED = {"head_dim": 256, "gated": False, "activation": "relu", "parallel": True, "rope": "pairs", "vocab": 32768,
           "tied": True, "one_hot": True, "library": "pallas"}
 SCALED_16 = {**SCALED, "emb": 5120, "heads": 32, "mlp": 32768, "layers": 32}
@@ -71,40 +74,42 @@ LLAMA_70B = {"emb": 8192, "heads": 64, "kv_heads": 8, "mlp": 28672, "layers": 80
              "rope": "shifted"}
 LLAMA_405B = {**LLAMA_70B, "emb": 16384, "heads": 128, "mlp": 53248, "layers": 126}
 MISTRAL_7B = {**LLAMA_8B, "vocab": 32000, "rope": "halves"}
-# A tied embedding, which MaxText makes logits of for a sixteenth of the tokens at a time.
+# A tied embedding.  MaxText makes its logits for a sixteenth of the tokens at a time.
 GEMMA_12B = {"emb": 3840, "heads": 16, "kv_heads": 8, "head_dim": 256, "mlp": 15360, "layers": 48, "vocab": 262144,
              "activation": "gelu", "rope": "halves", "normed": "qk", "post": True, "window": 1024, "tied": True,
              "one_hot": True, "tiles": 16}
 GPT_175B = {"emb": 12288, "heads": 96, "mlp": 49152, "layers": 96, "vocab": 50304, "gated": False}
-# PyTorch's kernels and Megatron's own, and its f and g: all of a tensor axis have the same activations between layers.
+# PyTorch's kernels and Megatron's own.  All GPUs of a tensor axis have the same activations between layers (its f and
+# g).
 MEGATRON = {"vocab": 51200, "gated": False, "flash": False, "kernels": "library", "dropout": 0.1, "replicated": True}
 PROJECTIONS = ["q", "k", "v", "out"]
 ALL_PRODUCTS = [*PROJECTIONS, "context", "gate", "up", "down"]
 CUDNN = {"library": "cudnn"}
-# Kernels of the recipes for Llama 3.1, and what they offload.
+# Kernels of the recipes for Llama 3.1, and the values that they offload.
 FUSED = {"block": 2048, "backward": 5}
 OFFLOADED_8B = {**FUSED, "remat": ["input", *PROJECTIONS], "offload": True}
 OFFLOADED_70B = {**FUSED, "remat": ["input", "q", "k", "v"], "offload": True}
 IRONWOOD_70B = {**LLAMA_70B, **FUSED, "remat": ["input", "q", "k", "v", "context"], "mu": "bfloat16"}
-# As the scripts of April of 2024 have it: layers one by one, and MaxText's `base.yml` logits in f32.
+# As in the scripts of April 2024: layers are not scanned, and logits are f32, as in MaxText's `base.yml`.
 LLAMA_2 = {**LLAMA_7B, **CUDNN, "remat": ALL_PRODUCTS, "scan": False, "logits": "float32"}
-# Four cards of 200 Gbit/s with GPUDirect-TCPX, as all_gathers of NCCL's tests on two such machines are in the guides to
+# Four cards of 200 Gbit/s with GPUDirect-TCPX.  The guides to these machines give all_gathers of NCCL's tests on two of
 # them: 7.1 ms for 512 MiB, 2.1 for 128, 0.8 for 8, 0.7 for 1.
 A3 = "dcn.links:4 dcn.bandwidth:20GB/s dcn.latency:500us"
 
-# Overlap with compute: flags pipeline collectives in loops; PyTorch has a stream for each group of
-# devices; Megatron of 2021 waits for its all_reduces.
+# Overlap with compute: flags pipeline collectives in loops; PyTorch has a stream for each group of devices; Megatron of
+# 2021 waits for its all_reduces.
 PIPELINED, STREAMS, WAITED = {"pipeline": 1}, {"tracks": 2, "started": 2}, {"all_reduce": 0}
 
-# What the scripts of these rows give libtpu, as far as times depend on it here; on v5e it is the default.
+# Flags that the scripts of these rows pass to libtpu, as far as modelled times depend on them; on v5e it is the
+# default.
 CARRIED = ["xla_tpu_enable_async_collective_fusion_fuse_all_gather=true"]
-# What those of some rows give it besides, DISABLE_COLLECTIVE_MATMUL of MaxText's library of flags.
+# More flags of some rows: DISABLE_COLLECTIVE_MATMUL of MaxText's library of flags.
 NO_RINGS = "xla_jf_spmd_threshold_for_windowed_einsum_mib=1000000"
 
 HALF = "TFLOP/s of causal scores"
-# Family, name, pod, model, published figure and its unit, source. MaxText's tables of October of 2023 (v5e) count all of
-# attention's scores, those of December (v5p) and of April of 2024 (H100) a half of them; those of SC21 what is computed
-# again, too.
+# Family, name, pod, model, published number and its unit, source.  MaxText's tables of October 2023 (v5e) count all of
+# attention's scores.  Those of December 2023 (v5p) and April 2024 (H100) count half of them.  Those of SC21 also count
+# recomputed operations.
 STEPS = [
     *(("v5e", name, f"v5e:16x16{f' slices:{slices}' * (slices > 1)}",
        {**model, **OCTOBER, "batch": batch * 256 * slices, "data": slices}, figure, "TFLOP/s", "E")
@@ -176,7 +181,7 @@ STEPS = [
      {"emb": 18432, "heads": 48, "kv_heads": 1, "head_dim": 256, "mlp": 73728, "layers": 118, "vocab": 12 * 21504,
       "parallel": True, "rope": "halves", "batch": 1024, "tensor": 12, "flash": False}, 238.3e3 / 6144, "tokens/s", "W"),
 ]
-# Pax on XLA of October of 2023 [X]: attention as JAX writes it, with Triton's softmax forbidden, or cuDNN's (TE).
+# Pax on XLA of October 2023 [X]: attention with ordinary operations and without Triton's softmax, or cuDNN's (TE).
 PAX_5B = {"emb": 4096, "heads": 32, "mlp": 16384, "layers": 24, "vocab": 50304, "gated": False, "tied": True,
           "remat": "minimal", "batch": 8 * 256}
 PAX_175B = {**GPT_175B, "vocab": 50257, "tied": True, "batch": 6 * 256}
@@ -184,11 +189,11 @@ OLD = [(chip, f"Pax {size} {kind}", f"{chip}:8 slices:32", {**model, **attention
        for chip, kind, attention, figures in (("a100", "bf16", {"flash": False}, (465.45, 18.29)),
                                               ("a100", "TE", CUDNN, (586.82, 19.47)), ("h100", "TE", CUDNN, (1066.67, 44.01)))
        for (size, model), figure in zip((("5B", PAX_5B), ("175B", PAX_175B)), figures)]
-# Of --meshes: a model, and the sizes of its tensor axis; the rest of the pod is `fsdp`.
+# For --meshes: a model, and the sizes of its tensor axis; the rest of the pod is `fsdp`.
 MESHES = "MaxText 64B", "v5e:16x16", {**SCALED_64, **OCTOBER, "batch": 2 * 256}, (1, 2, 4, 8, 16)
-# MiB of the scratch memory that recipes give to products: all of those for Trillium, and one for v5p.
+# MiB of VMEM that recipes give to matmuls: all recipes for Trillium, and one for v5p.
 SCOPED = {"v6e": 96}
-# Modelled figures may differ from the published ones by these factors.
+# Modelled numbers may differ from published ones by these factors.
 RANGE = 0.75, 1.5
 
 
@@ -213,7 +218,7 @@ def step(pod, model):
 
 def step_on(pod, model):
   environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
-                              # What is kept between the passes is another matter (README.md).
+                              # The table shows what is kept between the passes separately (README.md).
                               "MINIPOD_TOPOLOGY": f"{pod} hbm:1TiB"}
   done = subprocess.run([sys.executable, ROOT / "tools/published/train_step.py", json.dumps(model)],
                         capture_output=True, text=True, env=environment)
@@ -223,7 +228,7 @@ def step_on(pod, model):
 
 
 def published_seconds(result, model, figure, unit):
-  """Of a step that has the published figure."""
+  """Seconds of a step with the published speed."""
   if unit == "s":
     return figure
   if unit == "tokens/s":

@@ -1,11 +1,11 @@
-"""Orders meshes of eight H100s as a public grid of training runs orders them.
+"""Orders meshes of eight H100s by predicted speed, and compares with the order in a public grid of training runs.
 
     .venv/bin/python tools/published/meshes.py [--check]
 
-The grid is nanotron's: Llama of 1B parameters (16 layers of 2,048, 32 heads, 8,192 hidden units, 131,072 words, tied
-embeddings, sequences of 4,096), bf16, on one host, in all ways to split eight GPUs into data, pipeline and tensor axes.
-Published are tokens/s of a GPU (huggingface.co/spaces/nanotron/ultrascale-playbook, benchmarks_interactive.html).
-Left out: runs that failed, and one with a fiftieth of the tokens/s of its like.
+The grid is nanotron's: Llama with 1B parameters (16 layers of 2,048, 32 heads, 8,192 hidden units, 131,072 words, tied
+embeddings, sequences of 4,096), bf16, on one host, in all ways to divide eight GPUs into data, pipeline and tensor
+axes.  It has tokens/s per GPU (huggingface.co/spaces/nanotron/ultrascale-playbook, benchmarks_interactive.html).  Left
+out are failed runs, and a run with a fiftieth of the tokens/s of similar runs.
 
 A stage of the pipeline is a program of its own, one microbatch forwards and backwards: layers with the tensor axis as in
 Megatron (sequences are split between products), the words' table at the first stage, the loss at the last one.
@@ -14,8 +14,11 @@ each stage but one, then the sum of gradients over the data axis and the optimiz
 nothing: `alone` ends one.  Nothing overlaps with collectives.  Prints both orders and Kendall's tau; --check fails below
 what is recorded here.  It takes some minutes.
 
-What is not modelled: PyTorch runs op by op.  Meshes with a tensor axis and one sequence in a microbatch took 70 ms for
-each, whatever the axis: Python's time, not the GPUs'.
+Prints both orders and Kendall's tau; --check fails if tau is below the value that is recorded here.  It takes some
+minutes.
+
+Not modelled: PyTorch runs op by op.  Meshes with a tensor axis and one sequence per microbatch took 70 ms for each,
+whatever the size of the axis.  This is the time of Python, not of the GPUs.
 """
 
 import argparse

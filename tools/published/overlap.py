@@ -1,22 +1,25 @@
-"""How collectives are done: what the model makes sync, async or decomposed, beside what libtpu's compiler does.
+"""Compares how the model and libtpu's compiler execute collectives: sync, async or decomposed.
 
     .venv/bin/python tools/published/overlap.py --programs FILE.py [--record FILE.json.gz ...] [--chips v5e,v6e]
-                                                [--only WORD] [--check]
+        [--only WORD] [--check]
 
-FILE.py has a list PROGRAMS of programs with a name, a mesh of 4, 8, 16 or 64 devices ({"fsdp": 4, "tp": 4}; others are
-left out), `donate`, and a function `build` of a mesh that returns a function and its arguments, which have a shape, a dtype and a
-spec.  A record has {"results": {"program@chip": {"collectives": [[opcode, how, shape, ., ., executions], ...]}}} of the
-programs as libtpu compiled them ahead of time.  Without a record, what the model does is printed alone.
+FILE.py has a list PROGRAMS.  A program has a name, a mesh of 4, 8, 16 or 64 devices ({"fsdp": 4, "tp": 4}; others are
+left out), `donate`, and a function `build`.  `build` gets a mesh and returns a function and its arguments, which have a
+shape, a dtype and a spec.  A record has {"results": {"program@chip": {"collectives": [[opcode, how, shape, ., .,
+executions], ...]}}} of the programs as libtpu compiled them ahead of time.  Without a record, the script prints only
+what the model does.
 
-Rows are kinds of collectives of a program, in executions of a device; both sides say them as
-  gathers, exchanges         sync or async
-  sums                       all_reduces and reduce_scatters, sync or async; one that adds up several arrays is one
-  rings                      messages of decomposed ones: n - 1 of a gather of 4 devices, n + 1 of 8 and more (both ways
-                             round), n of a scatter of 4; libtpu's collective_permutes, where the program has none itself;
-                             an exchange of pieces counts as three
-  permutes                   a program's own
-What agrees of a program is the part of both distributions that is the same; programs count as often as libtpu has
-executions in them, with a ring as one.  --check fails when less than 90 % of a chip's agree.
+Rows are kinds of collectives of a program, in executions per device.  Both sides use these kinds:
+
+- gathers, exchanges: sync or async
+- sums: all_reduces and reduce_scatters, sync or async; one that sums several arrays counts once
+- rings: messages of collective matmuls: n - 1 for a gather over 4 devices, n + 1 for a gather over 8 or more (in both
+  directions), n for a scatter over 4.  For libtpu, these are collective_permutes in programs that have none
+  themselves.  An exchange of pieces counts as three
+- permutes: those of the program itself
+
+For each program, the script prints which part of both distributions is the same.  Programs are weighted by libtpu's
+number of executions, with a ring counted as one.  --check fails if less than 90 % of a chip's executions agree.
 """
 
 import argparse
@@ -37,12 +40,12 @@ GRIDS = {"v5e": {4: "2x2", 8: "2x4", 16: "4x4", 64: "8x8"}, "v6e": {4: "2x2", 8:
          **dict.fromkeys(("v4-megacore", "v5p"), {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 64: "4x4x4"}),
          "7x": {8: "2x2x1", 16: "2x2x2", 64: "2x4x4"}}
 ENOUGH = 0.9
-PIECES = 3  # permutes of an exchange: three splits of a merged projection are 10, a halo 2
+PIECES = 3  # permutes of an exchange: 10 for three splits of a merged projection, 2 for a halo
 FAMILIES = {"all-gather": "gather", "all-reduce": "sum", "reduce-scatter": "sum", "all-to-all": "exchange",
             "ragged-all-to-all": "exchange", "collective-broadcast": "exchange", "collective-permute": "permute"}
 
 
-# ---- what the model does ----
+# ---- the model ----
 
 def devices_of(program):
   return math.prod(program.mesh.values()) if program.mesh else 0
@@ -89,7 +92,7 @@ def executions_in(trace):
   rows = {(e["pid"], e["tid"]): e["args"]["name"].split(",")[0] for e in events if e["name"] == "thread_name"}
   own, beside = ([e for e in events if e["ph"] == "X" and rows.get((e["pid"], e["tid"])) == row]
                  for row in ("device 0", "overlapped: device 0"))
-  # A device's waits for an overlapped collective are on its own row, too.
+  # A device's wait for an overlapped collective is on a separate row.
   collectives = [e for e in own if e["cat"] == "collective" and e["args"]["how"] == "sync"] + beside
   out = {}
   for event in (e for e in own if e["cat"] == "launch"):
@@ -110,22 +113,22 @@ def modelled(chip, arguments, devices):
     return executions_in(trace)
 
 
-# ---- both in the same words ----
+# ---- both sides in the same terms ----
 
 def messages(kind, members):
-  """Of a ring of so many devices."""
+  """The messages of a collective matmul over this many devices."""
   return members + 1 if members >= 8 else members - 1 if kind == "all_gather" else members
 
 
 def words_of_model(counts, program):
-  """{word: executions}, and how many a ring has."""
+  """{word: executions}, and the number of messages of a collective matmul."""
   members = max(program.mesh.values())
   out, rings = collections.Counter(), 0
   for (kind, how), count in counts.items():
     if how == "decomposed":
       out["rings"] += count * messages(kind, members)
       rings += count
-    elif kind == "exchange" and how == "async":  # messages of pieces, which libtpu makes permutes
+    elif kind == "exchange" and how == "async":  # messages of pieces, which libtpu implements as permutes
       out["rings"] += count * PIECES
     else:
       out[f"{FAMILIES.get(kind.replace('_', '-'), 'exchange')} {how}"] += count
@@ -138,15 +141,15 @@ def words_of_record(collectives, has_permutes):
     family = FAMILIES.get(opcode, opcode)
     if family == "permute" and not has_permutes:
       out["rings"] += executions
-    elif family == "permute":  # a pair, also where nothing lies between
+    elif family == "permute":  # start and done are a pair, even if no operation is between them
       out["permute async"] += executions
-    else:  # "fused" is one op with what reads it; with nothing between it is waited for
+    else:  # "fused" means one op with its consumer; with nothing in between, the device waits for it
       out[f"{family} {'async' if how == 'async' else 'sync'}"] += executions
   return out
 
 
 def whole(words, program):
-  """The same with a ring as one."""
+  """The same, with all messages of a collective matmul counted as one."""
   size = (messages("all_gather", max(program.mesh.values())) + messages("", max(program.mesh.values()))) / 2
   return {w: n / size if w == "rings" else n for w, n in words.items()}
 

@@ -2,12 +2,15 @@
 
     .venv/bin/python tools/published/products.py TABLES.json [--chips h100,b200] [--worst 10]
 
-The tables are those that XLA's GPU compiler carries (xla/service/gpu/model, its table of products), as
-JSON: {"sm_90": {"products": [[type, batch, m, n, k, FLOP/s], ...]}, ...}, types such as "bf16xbf16->bf16".  They are not
-kept here.  The time is the kernel's: no launch.  They have the median over all kernels of a run
-(xla/tools/matmul_perf_table_gen.cc), so where there are two, their mean: on H100 what turns the second factor of a product
-in f8, and what adds up the parts of a k that is split in f32, where times fall as k doubles.  Twice that is compared with
-both.  Prints a line of errors for each chip and type, modelled / measured, and the worst rows.
+TABLES.json has the tables of XLA's GPU compiler (xla/service/gpu/model): {"sm_90": {"products": [[type, batch, m, n, k,
+FLOP/s], ...]}, ...}, with types such as "bf16xbf16->bf16".  The tables are not kept in this repository.
+
+The compared time is the kernel's, without a launch.  The tables have the median over all kernels of a run
+(xla/tools/matmul_perf_table_gen.cc).  If a run has two kernels, this is their mean, so the script compares twice the
+table's time with the sum of both.  On an H100, a second kernel transposes the second operand of a matmul in f8, or adds
+the parts of a matmul in f32 whose dimension k is divided; there times fall as k doubles.
+
+Prints a line of errors for each chip and type (modelled / measured), and the worst rows.
 """
 
 import argparse
@@ -21,7 +24,7 @@ CHIPS = {"h100": "sm_90", "b200": "sm_100_B200"}
 
 
 def worker():
-  """Prints the modelled seconds of each row that comes in; the environment describes the pod."""
+  """Prints the modelled seconds of each row that it reads; the environment describes the pod."""
   import jax
   import jax.numpy as jnp
   names = {"bf16": "bfloat16", "f32": "float32", "f16": "float16", "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
@@ -43,7 +46,7 @@ def modelled(chip, rows):
 
 
 def kernels_of(chip, rows):
-  """How many kernels a run has, for each row."""
+  """The number of kernels per run, for each row."""
   table, counts = {tuple(row[:5]): 2 * row[1] * row[2] * row[3] * row[4] / row[5] for row in rows}, {}
   for kind, batch, m, n, k in sorted(table):
     now, before = table[kind, batch, m, n, k], table.get((kind, batch, m, n, k // 2), math.inf)
@@ -74,7 +77,8 @@ def main():
     rows = tables[CHIPS[chip]]["products"]
     times = modelled(chip, [row[:5] for row in rows])
     kernels = kernels_of(chip, rows)
-    # The least kernel of the tables takes 5 us: what turns a factor, too, for which 1.25 us besides its bytes are modelled.
+    # The shortest kernel of the tables takes 5 us.  A kernel that transposes an operand also does, for which the model
+    # has 1.25 us in addition to its bytes.
     times = [t + 3.75e-6 * (count == 2 and row[0].startswith("f8")) for t, count, row in zip(times, kernels, rows)]
     ratios = [t / count * row[5] / (2 * row[1] * row[2] * row[3] * row[4]) for t, count, row in zip(times, kernels, rows)]
     for kind in [*dict.fromkeys(row[0] for row in rows), "all"]:

@@ -1,4 +1,4 @@
-"""One training step of a decoder-only transformer on the described pod, for its time alone.
+"""Runs one training step of a decoder-only transformer on the described pod, to get its time.
 
     MINIPOD_TIME=model MINIPOD_VALUES=shapes MINIPOD_TOPOLOGY=... python train_step.py CONFIG
 
@@ -6,16 +6,15 @@ CONFIG is JSON, such as '{"layers": 32, "emb": 4096, "mlp": 11008, "heads": 32, 
 
 Prints a JSON object: seconds, the shares of work and collectives in them, and the seconds of overlapped collectives.
 
-The five keys of this example are required: the number of layers, the width of activations, the number of
-hidden units, the number of heads of queries, and the sequences per step.  The others, with their defaults, are `kv_heads` (as many as `heads`), `head_dim` (128),
-`gated` (true), `vocab` (32000), `parallel` (false: attention and feed forward layers in turn), `data` (1) and `tensor` (1),
-which are the sizes of these axes, `sequence` (2048), `weights` (float32), and those that are explained below: `remat`,
-`offload`, `flash`, `library`, `block`, `backward`, `mu`, `kernels`, `dropout`, `replicated`, `rope`, `normed`, `activation`,
-`tied`, `one_hot`, `experts`, `chosen`, `scan`, `logits`, `window`, `sides`, `post`, `tiles`.
+The five keys of this example are required: the number of layers, the width of activations, the number of hidden units,
+the number of query heads, and the sequences per step.  The other keys, with their defaults, are `kv_heads` (as many as
+`heads`), `head_dim` (128), `gated` (true), `vocab` (32000), `parallel` (false: attention and feed forward layers in
+turn), `data` (1) and `tensor` (1), which are the sizes of these axes, `sequence` (2048), `weights` (float32), and the
+keys that are explained below.
 
-Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
-layers are a scan, unless `scan` is false; weights and Adam's moments are f32 (or of the type `weights`; the first one may be
-bf16, `mu`), and computing is in bf16.
+Weights are sharded over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
+layers are a scan, unless `scan` is false.  Weights and Adam's moments are f32, or of the type `weights`; `mu` sets the
+type of the first moment, which may be bf16.  Computing is in bf16.
 
 `flash`: attention is a library's kernel, as a custom_call that the model of time knows: JAX's splash kernels (`library`:
 "splash") with blocks of `block` tokens and two kernels in the backward pass, of three and four products, or one of five
@@ -62,7 +61,7 @@ c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab"
                        "logits": "bfloat16", "window": 0, "sides": {}, "post": False, "tiles": 1} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
-# Between layers all devices have different activations, or all of a tensor axis have the same.
+# Between layers all devices have different activations, or all devices of a tensor axis have the same.
 BETWEEN = P(("data", "fsdp"), None, None if c.replicated else "tensor")
 spread = jax.lax.with_sharding_constraint
 named = jax.ad_checkpoint.checkpoint_name
@@ -75,7 +74,9 @@ def drop(x):
 
 
 def drop_forward(x):
-  """Sets elements to zero; which ones a hash of their places says: a library's random bits take next to no time."""
+  """Sets elements to zero.  A hash of their positions chooses them, because a library's random bits take almost no
+  time.
+  """
   places = sum(jax.lax.broadcasted_iota(jnp.uint32, x.shape, i) * np.uint32(2654435761 + 2 * i) for i in range(x.ndim))
   kept = places > np.uint32(c.dropout * (1 << 32))
   return alone((jnp.where(kept, x * SCALE, 0), kept))
@@ -88,7 +89,7 @@ drop.defvjp(drop_forward, lambda kept, g: (alone(jnp.where(kept, g * SCALE, 0)),
 # ---- attention ----
 
 def kernel(shapes, arrays, target, config, **metadata):
-  """A call of a missing kernel: without values it is never called."""
+  """A call of a kernel that does not exist: without values it is never called."""
   results = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
   with xla_metadata.set_xla_metadata(**metadata):
     call = jax.ffi.ffi_call(target, results, custom_call_api_version=1, legacy_backend_config=json.dumps(config))
@@ -96,7 +97,7 @@ def kernel(shapes, arrays, target, config, **metadata):
 
 
 def blocks_of(name, count, shapes, q, k, *arrays, sides=None, window=0):
-  """One of JAX's kernels for TPUs, which has `count` products for each block that is not all masked."""
+  """One of JAX's kernels for TPUs, with `count` matmuls for each block that is not completely masked."""
   b, h, s, d = q.shape
   of_queries, of_keys = (min(side, s) for side in sides or c.sides.get(name.split("_")[-1], (c.block, c.block)))
   first = lambda end: max(end - of_queries - window + 1, 0) // of_keys if window else 0
@@ -117,7 +118,7 @@ def splash_forward(q, k, v, window=0):
 def splash_backward(q, k, v, out, lse, g, window=0):
   arrays = q, k, v, lse, g, jnp.sum(out.astype(jnp.float32) * g.astype(jnp.float32), axis=-1)
   gradients = [(k.shape, k.dtype), (v.shape, v.dtype)]
-  if c.backward == 5:  # each block of keys makes its part of all queries' gradients
+  if c.backward == 5:  # each block of keys makes its part of the gradients of all queries
     parts = (c.sequence // min(c.block, c.sequence), *q.shape)
     dq, dk, dv = blocks_of("splash_mha_dkv", 5, [(parts, q.dtype), *gradients], *arrays)
     return dq.sum(axis=0), dk, dv
@@ -157,7 +158,7 @@ def cudnn_backward(q, k, v, out, lse, g):
 
 
 def on_each_device(function, results):
-  """On the part of each device: of arrays of heads, and of numbers for each token and head (`results`: which)."""
+  """Runs on each device's part of arrays of heads, and of numbers per token and head (`results` says which)."""
   arrays = P(("data", "fsdp"), None, "tensor") if c.library == "cudnn" else P(("data", "fsdp"), "tensor")
   specs = {"heads": arrays, "tokens": P(("data", "fsdp"), "tensor")}
   def call(*operands):
@@ -169,7 +170,7 @@ def on_each_device(function, results):
 
 FORWARD, BACKWARD = {"splash": (splash_forward, splash_backward), "pallas": (pallas_forward, pallas_backward),
                      "cudnn": (cudnn_forward, cudnn_backward)}[c.library]
-KEPT = ["heads", "tokens", *["tokens"] * (c.library == "pallas")]  # what a kernel leaves for the backward pass
+KEPT = ["heads", "tokens", *["tokens"] * (c.library == "pallas")]  # what a kernel keeps for the backward pass
 
 
 def seeing(function, window):
@@ -201,8 +202,10 @@ def plain(q, k, v):
 
 
 def rotate(x, positions):
-  """Rotary embeddings of heads [batch, tokens, heads, width], as MaxText writes them (its angles are those of each token
-  of the batch): by pairs until January of 2024, by halves since then, and shifted for Llama 3.1."""
+  """Rotary embeddings of heads [batch, tokens, heads, width], as in MaxText, with angles for each token of the batch.
+
+  They are by pairs until January 2024, by halves since then, and shifted for Llama 3.1.
+  """
   half = c.head_dim // 2
   rates = 1e4 ** -(2 * jnp.arange(half) / c.head_dim)
   angles = positions[:, :, None, None] * (jnp.repeat(rates, 2) if c.rope == "shifted" else rates)
@@ -258,7 +261,7 @@ def feed(x, w):
 
 
 def places(x, w):
-  """The places of experts that tokens [batch, tokens] go to, [batch, tokens, experts, places], as shares."""
+  """The places of experts for tokens [batch, tokens], as shares [batch, tokens, experts, places]."""
   b, s, _ = x.shape
   capacity = int(s * c.chosen / c.experts * 1.25)
   best, which = jax.lax.top_k((x @ w["route"]).astype(jnp.float32), c.chosen)
@@ -280,7 +283,7 @@ def feed_experts(x, w):
 
 
 def add(x, y):
-  """A residual, behind a product."""
+  """A residual connection after a matmul."""
   if c.kernels == "library":
     y = alone(spread(y, BETWEEN))
   return spread(alone(x + (drop(y) if c.dropout else y)), BETWEEN)
@@ -299,14 +302,14 @@ def layer(positions, x, w, window=0):
 
 
 def six(positions, x, w):
-  """Layers that see a window each, and one that sees everything."""
+  """Layers with a window each, and one layer without a window."""
   for i in range(6):
     x, _ = layer(positions, x, jax.tree.map(lambda w: w[i], w), c.window if i < 5 else 0)
   return x, None
 
 
 def policy():
-  """What is kept of a layer for the backward pass."""
+  """Which values of a layer are kept for the backward pass."""
   kinds = jax.checkpoint_policies
   if isinstance(c.remat, str):
     return {"full": None, "minimal": kinds.dots_with_no_batch_dims_saveable}[c.remat]
@@ -329,7 +332,7 @@ def loss(w, tokens, positions):
     x, _ = jax.lax.scan(one, x, layers)
   for each in [] if c.scan else w["layers"]:
     x, _ = one(x, each)
-  # MaxText has the logits of a tied embedding in f32.
+  # MaxText computes the logits of a tied embedding in f32.
   table = w["embed"].T if c.tied else w["unembed"].astype(c.logits)
   target = jnp.roll(tokens, -1, axis=1)
   if c.tiles == 1:
@@ -342,14 +345,14 @@ def loss(w, tokens, positions):
 
 
 def surprise(table, x, target):
-  """What the model did not expect of each token."""
+  """The loss of each token."""
   logits = spread(x.astype(table.dtype) @ table, P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
   hit = jax.nn.one_hot(target, c.vocab, dtype=jnp.bfloat16)
   return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits * hit, axis=-1)
 
 
 def weights():
-  """Of each weight the shape, and how it is spread."""
+  """The shape and sharding of each weight."""
   n, e, h, f = c.layers, c.emb, c.heads * c.head_dim, c.mlp
   into, out = P(None, "fsdp", "tensor"), P(None, "tensor", "fsdp")
   kv = into if KV % c.tensor == 0 else P(None, "fsdp")
@@ -387,9 +390,11 @@ def train_step(state, tokens, positions):
 # ---- its time ----
 
 def operations():
-  """Of a step, as publications count: three times those of the forward pass, without attention's scores and with all of
-  them; and with a half of them and the embedding, as MaxText did from November of 2023 to May of 2024.  What is computed
-  again does not count."""
+  """Operations of a step as publications count them: three times those of the forward pass.
+
+  Returns the counts without attention's scores, with all of them, and with half of them and the embedding (as in
+  MaxText from November 2023 to May 2024).  Recomputed operations do not count.
+  """
   tokens = c.batch * c.sequence
   feeds = c.chosen if c.experts else 1
   per_layer = 2 * c.emb * c.head_dim * (2 * c.heads + 2 * KV) + feeds * 2 * c.emb * c.mlp * (3 if c.gated else 2)
@@ -400,7 +405,7 @@ def operations():
 
 
 def make_state():
-  """Weights, moments and tokens on a mesh of all devices, which is JAX's from now on."""
+  """Weights, moments and tokens on a mesh of all devices, which becomes JAX's current mesh."""
   devices = np.array(jax.devices())
   mesh = Mesh(devices.reshape(c.data, -1, c.tensor), ("data", "fsdp", "tensor"), axis_types=(AxisType.Auto,) * 3)
   jax.set_mesh(mesh)
@@ -422,7 +427,7 @@ def main():
   (report,) = json.loads(minipod.time_report("json"))
   row = next(row for row in report["programs"] if row["name"] == "jit_train_step")
   work, collective, hidden = (row[part] / row["available"] for part in ("work", "collective", "hidden"))
-  hidden *= row["seconds"]  # of a device, on the average
+  hidden *= row["seconds"]  # mean per device
   print(json.dumps({"seconds": seconds, "work": work, "collective": collective, "hidden": hidden,
                     "devices": jax.device_count(), "operations": operations()}))
 

@@ -1,7 +1,7 @@
 """The cable between two simulated hosts: it can lose packets, be cut, and be repaired.
 
-The hosts are those of tests/mpi/two_hosts.sh, whose process names them.  While the cable loses packets, they go by this process,
-which drops those that its dice choose: what netem does where the kernel has it.
+tests/mpi/two_hosts.sh makes the hosts, and its process identifies them.  While the link loses packets, they pass
+through this process, which drops random ones.  If the kernel has netem, netem does this.
 """
 
 import random
@@ -11,14 +11,14 @@ import subprocess
 import threading
 
 _ALL_PROTOCOLS = 3
-# Packets are taken and given with their virtio header, and so with checksums and sizes that the sender has left to its network
-# card (linux/if_packet.h).
+# Packets have their virtio header, and so also checksums and sizes that the sender leaves to its network card
+# (linux/if_packet.h).
 _SOL_PACKET, _PACKET_VNET_HDR, _PACKET_IGNORE_OUTGOING = 263, 15, 23
 _MOST = 1 << 17
 
 
 class Cable:
-  """Between hosts 1 and 2 of the two_hosts.sh that is the process `pid`."""
+  """The link between hosts 1 and 2 of the two_hosts.sh with process id `pid`."""
 
   def __init__(self, pid: int, dice: random.Random):
     self._bridge = f"mp{pid}br"
@@ -33,7 +33,7 @@ class Cable:
       subprocess.run(["ip", "link", "set", end, "nomaster"], check=True)
 
   def lose(self, share: float) -> None:
-    """From now on that share of the packets, in both directions."""
+    """Loses this share of the packets from now on, in both directions."""
     self.cut()
     sockets = [self._open(end) for end in self._ends]
     self._is_mended.clear()
@@ -45,7 +45,7 @@ class Cable:
     if self._forwarder:
       self._forwarder.join()
       self._forwarder = None
-    for end in self._ends:  # the hosts may have gone
+    for end in self._ends:  # the hosts may no longer exist
       subprocess.run(["ip", "link", "set", end, "master", self._bridge], check=False, capture_output=True)
 
   @staticmethod
@@ -68,7 +68,7 @@ class Cable:
           else:
             to[link].send(packet)
             self.passed += 1
-        except OSError:  # full, or the hosts have gone
+        except OSError:  # the queue is full, or the hosts no longer exist
           self.lost += 1
     for link in sockets:
       link.close()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Random collectives between processes that are stopped now and then: whether each element is right.
+"""Runs random collectives between processes that are stopped now and then, and checks each element.
 
     tools/reliability/collectives.py --count 1000000 --seed 1 [--transport shm,ucx,mpi] [--processes 4]
 
-Programs of many collectives, whose kind, group, size and type the seed chooses, run again and again on a pod of two devices
-a process.  Whatever a device holds is a function of its number and of the launch, so that each device knows by itself what
-every collective must give, and counts the elements that differ.  All values are whole and small: sums are exact in any order.
-Meanwhile each process sleeps between launches as its own dice say, and this script stops one of them after the other for up to
-50 ms, in the middle of whatever it does.
+Programs of many collectives run repeatedly on a pod with two devices per process.  The seed chooses kind, group, size
+and type of each collective.  The contents of a device are a function of its number and of the launch.  So each device
+knows by itself what every collective must return, and counts the elements that differ.  All values are small whole
+numbers, so sums are exact in any order.  Meanwhile each process sleeps between launches at random, and this script
+stops one process after the other for up to 50 ms, at any point of its work.
 
 `shm`: one host, joined by jax.distributed.initialize(). `ucx`: the same on two simulated hosts. `mpi`: these under mpirun.
 """
@@ -24,13 +24,13 @@ import time
 
 from job import Job, join
 
-DEVICES = 2  # of a process
+DEVICES = 2  # per process
 WIDTH = 100  # collectives of a program
-LAUNCHES = 500  # of a program
+LAUNCHES = 500  # per program
 KINDS = ["psum", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all", "ppermute"]
 TYPES = ["float32", "bfloat16", "float16", "float64", "int32", "int8", "uint8", "int64", "complex64"]
 SIZES = [1, 1, 3, 16, 16, 128, 1000, 4096]  # elements for each device of the group
-LARGE, LARGE_SHARE = 50_000, 0.02  # and, of so many collectives, more: what goes in several messages, or in stripes
+LARGE, LARGE_SHARE = 50_000, 0.02  # one of this many has more elements, for several messages or stripes
 SUBSETS = [(2, 2, 2), (4, 2), (2, 4), (8,)]  # the shapes of meshes for 8 devices
 
 
@@ -38,7 +38,7 @@ SUBSETS = [(2, 2, 2), (4, 2), (2, 4), (8,)]  # the shapes of meshes for 8 device
 
 
 def held(number, launch, size, dtype):
-  """What device `number` holds: whole numbers below 31."""
+  """The contents of device `number`: whole numbers below 31."""
   import jax.numpy as jnp
 
   values = (jnp.arange(size, dtype=jnp.int32) * 7 + number * 13 + launch * 5) % 31
@@ -61,7 +61,7 @@ def collective(kind, axes, source, x):
 
 
 def wanted(kind, source, mine, of):
-  """What device `mine` of its group must have afterwards; of(i) is what the group's device i held."""
+  """The expected contents of device `mine` of its group afterwards; of(i) is the input of the group's device i."""
   import jax.numpy as jnp
 
   group = len(source)
@@ -169,7 +169,7 @@ def disturb(job, dice):
 
 
 def run(transport, options):
-  """A row of the table, and whether all was right."""
+  """A row of the table, and whether everything was right."""
   with tempfile.TemporaryDirectory(prefix="mp") as name:
     folder, begin, stops = pathlib.Path(name), time.time(), 0
     member_command = [sys.executable, __file__, "--member", "--count", str(options.count), "--seed", str(options.seed), "--folder", name]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every way to start two processes of one pod: whether their sum over 8 devices is right, by what it went, how soon.
+"""Starts two processes of one pod in every way: is their sum over 8 devices right, over which transport, and how soon?
 
     tools/reliability/doors.py [--python PYTHON]... [--door PART]...
 
@@ -29,7 +29,7 @@ print(", ".join(f"{name} {metadata.version(name)}" for name in ("jax", "torch_xl
 
 
 def remove(folder):
-  """Daemons that have just been killed may still be writing into it."""
+  """Daemons that were just killed may still be writing to it."""
   for _ in range(20):
     shutil.rmtree(folder, ignore_errors=True)
     if not os.path.exists(folder):
@@ -38,7 +38,7 @@ def remove(folder):
 
 
 def run(command, hosts):
-  """What stands in the table."""
+  """The text of a cell of the table."""
   scratch = tempfile.mkdtemp(prefix="mp")
   environment = os.environ | {"SCRATCH": scratch, "MINIPOD_DEVICES": "4", "JAX_PLATFORMS": "minipod", "PJRT_DEVICE": "MINIPOD",
                               "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -48,7 +48,7 @@ def run(command, hosts):
     try:
       out, err = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
-      os.killpg(process.pid, signal.SIGTERM)  # what has made hosts removes them
+      os.killpg(process.pid, signal.SIGTERM)  # the process that has made the hosts removes them
       out, err = process.communicate()
       return f"**no end in {SECONDS} s** {err.strip()[-300:]}"
     finally:

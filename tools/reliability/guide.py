@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""JAX's guide to fault tolerance, over and over: kill, shrink, rejoin, recover, and how soon.
+"""Runs JAX's guide to fault tolerance repeatedly: kill, shrink, rejoin, recover; and measures how long each takes.
 
     tools/reliability/guide.py FOLDER [--rounds 10] [--seed 1] [--python PYTHON] [--script NAME]...
 
-FOLDER has the guide's scripts, as JAX's repository has them in docs/_static/fault_tolerance/; they run unchanged, four processes
-each.  In each round the last process is killed at a moment that the seed chooses.  In every other round the three that are left
-have to go on alone first (JAX's service notices a death after the script's 10 s of heartbeat), in the others a new one comes at
-once.  It has come back when it has passed a step with all four; its seconds count from its call of initialize() on.  All
-processes must have printed the same for the same step.
+FOLDER has the guide's scripts, from docs/_static/fault_tolerance/ of JAX's repository.  They run unchanged, with four
+processes each.  In each round this script kills the last process at a random moment.  In every other round the three
+others first have to continue alone (JAX's service notices a death after 10 s, the heartbeat of the scripts).  In the
+other rounds a new process starts at once.  It has rejoined when it has passed a step with all four; its seconds count
+from its call of initialize().  All processes must have printed the same for the same step.
 """
 
 import argparse
@@ -23,12 +23,12 @@ import time
 
 PROCESSES = 4
 VICTIM = PROCESSES - 1
-SECONDS = 90  # for whatever is waited for
-# What the scripts of the guide print of a step, and of one that has gone well.
+SECONDS = 90  # for everything that it waits for
+# What the guide's scripts print for a step, and for a step that succeeded.
 BEGINS = re.compile(r"^(?:=== Running step .*|devices=\[.*)$", re.MULTILINE)
 PASSES = re.compile(r"^(?:PASS|Step \d+ succeeded: .*)$", re.MULTILINE)
-# Runs a script, and says when it asks to be taken in and when it knows all devices. JAX 0.9 and newer refuse the meshes of the
-# last script, on every platform: their axes are made as those that it was written for.
+# Runs a script, and prints when it requests to join and when it knows all devices.  JAX 0.9 and newer refuse the meshes
+# of the last script on every platform, so its axes are made with the type that it was written for.
 RUN = """
 import runpy, sys, time
 import jax
@@ -51,17 +51,17 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 SCRIPTS = {"live_devices.py": "", "data_parallelism.py": "", "data_parallelism_with_recovery.py": "auto"}
 
 
-# Who is back before the others have missed it meets their next step too late (JAX asks for the living at the end of a step): they
-# wait until this limit, in seconds.
+# If a process restarts before the others notice its death, they start their next step without it (JAX checks which
+# processes are alive at the end of a step).  They wait until this limit, in seconds.
 LIMIT = 20
 
 
 class Wrong(Exception):
-  """What the job should not have done."""
+  """The job has done something that it should not have done."""
 
 
 class Job:
-  """The processes of a script, and what they have printed."""
+  """The processes of a script, and their output."""
 
   def __init__(self, python: str, script: pathlib.Path, folder: pathlib.Path):
     self._command = [python, "-c", RUN, SCRIPTS[script.name] or "as it is", str(script), f"--n={PROCESSES}"]
@@ -94,11 +94,11 @@ class Job:
     return self._paths[process].read_text(errors="replace")
 
   def moment(self, process: int, word: str) -> float:
-    """When the process said it."""
+    """When the process printed it."""
     return float(re.search(rf"^{word} (\S+)$", self.text(process), re.MULTILINE)[1])
 
   def passed(self, process: int) -> list[int]:
-    """For each step that has gone well, on how many devices."""
+    """For each successful step, its number of devices."""
     found, devices = [], 0
     for line in re.findall(f"{BEGINS.pattern}|{PASSES.pattern}", self.text(process), re.MULTILINE):
       if BEGINS.match(line):
@@ -108,7 +108,7 @@ class Job:
     return found
 
   def wait(self, what: str, is_done) -> float:
-    """Until it is done; when that was."""
+    """Waits until it is done; returns when that was."""
     end = time.time() + SECONDS
     while not is_done():
       for process, running in self._processes.items():
@@ -120,11 +120,11 @@ class Job:
     return time.time()
 
   def has_new(self, process: int, since: int, devices: int):
-    """Whether the process has passed a step on that many devices, after its first `since`."""
+    """Whether the process has passed a step on that many devices, after its first `since` steps."""
     return lambda: devices in self.passed(process)[since:]
 
   def check_values(self) -> None:
-    """Steps of the same number have the same loss in all processes; those that were repeated have the last one's."""
+    """The loss of a step is the same in all processes; if a step was repeated, its last loss counts."""
     of_steps: dict[str, dict[int, str]] = {}
     for process in self._processes:
       for step, loss in re.findall(r"^Step (\d+) succeeded: loss = (\S+)$", self.text(process), re.MULTILINE):
@@ -135,7 +135,9 @@ class Job:
 
 
 def one_round(job: Job, waits_for_others: bool, pause: float) -> tuple[float | None, float, float, float]:
-  """Seconds until the others go on, until the newcomer knows the devices, until its first step with all, until all have one."""
+  """Seconds until the others continue, until the new process knows the devices, until its first step with all, and
+  until all processes have done such a step.
+  """
   time.sleep(pause)
   counts = [len(job.passed(process)) for process in range(PROCESSES)]
   died, alone = job.kill(VICTIM), None
@@ -150,7 +152,7 @@ def one_round(job: Job, waits_for_others: bool, pause: float) -> tuple[float | N
 
 
 def run(python: str, script: pathlib.Path, rounds: int, seed: int) -> bool:
-  """A row of the table; whether all rounds went well."""
+  """A row of the table, and whether all rounds succeeded."""
   dice = random.Random(f"{seed}/{script.name}")
   done, why = [], "all well"
   with tempfile.TemporaryDirectory(prefix="guide-") as folder:

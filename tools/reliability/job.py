@@ -82,7 +82,7 @@ class Job:
     return any(process.poll() is None for process in self.processes)
 
   def works_still(self, rank: int) -> bool:
-    """Whether the process has not ended; one that has may be left for what started it to see."""
+    """Whether the process is still running.  A process that has ended may wait for its parent to notice."""
     try:
       return pathlib.Path(f"/proc/{self.pids()[rank]}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (OSError, KeyError):
@@ -118,5 +118,5 @@ class Job:
     return {rank: code if code < 128 else 128 - code for rank, code in codes.items()}
 
   def errors(self) -> str:
-    """The last that each process has said on standard error."""
+    """The last lines that each process has printed on standard error."""
     return "".join(f"\n  {path.name}: {path.read_text(errors='replace')[-600:]}" for path in sorted(self.folder.glob("*.err")))

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Random SIGKILLs: what the survivors of a process see, and what is left behind.
+"""Kills processes at random moments, and checks what the survivors see and which files are left.
 
     tools/reliability/kills.py --cases 200 --seed 1 [--processes 2,4,8] [--transport shm,ucx,mpi]
 
-Each case starts processes that share one pod and do what programs do, over and over: compile, reduce over all devices,
+Each case starts processes that share one pod.  They do repeatedly what programs do: compile, reduce over all devices,
 move arrays between processes, read results.  At a moment that the seed chooses, from the start of Python on, one of
-them is killed.  Required: each survivor gets an error, which names the dead process if it names one, and ends by itself
-with the exit code of its script; none hangs or is aborted, and neither processes nor files in /dev/shm or /tmp stay.
+them is killed with SIGKILL.
 
 `shm`: processes of one host that jax.distributed.initialize() joins.  `ucx`: the same on two simulated hosts (needs root).
 `mpi`: the processes of an mpirun, which ends the others itself: within the second that it gives them they name the dead
@@ -24,13 +23,13 @@ import time
 import case
 from job import ERROR_CODE, Job
 
-# From the start of Python on, in which a process of a job of this many is killed: before it meets the others, while it
-# does, at work.
+# The time from the start of Python within which a process of a job of this size is killed: before it meets the others,
+# while it does, or at work.
 START_SECONDS = 4.0
 WORK_SECONDS = 3.0
-# What is still there after so long has been left.
+# Files and processes that still exist after this time count as left.
 MOMENT_SECONDS = 5.0
-# For so long Python may load JAX.
+# Python may take this long to load JAX.
 IMPORT_SECONDS = 300.0
 
 
@@ -72,14 +71,14 @@ class Kill(case.Case):
     self._watch(job, killed)
     left = things_left(folder, self.transport) - before
     end = time.monotonic() + MOMENT_SECONDS
-    while left and time.monotonic() < end:  # some may be those of another job, which goes on
+    while left and time.monotonic() < end:  # some may belong to another job, which is still running
       time.sleep(0.1)
       left &= things_left(folder, self.transport)
     self.findings += [f"left: {path}" for path in sorted(left)]
     return job
 
   def _watch_mpirun(self, job: Job, killed: float) -> None:
-    """What mpirun does to the survivors, which do not come to raise what they know."""
+    """mpirun ends the survivors before they can raise their error."""
     while job.runs() and time.time() < killed + self.patience:
       if any(job.works_still(rank) for rank in job.pids() if rank != self.victim):
         self.slowest = time.time() - killed

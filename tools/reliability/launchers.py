@@ -1,6 +1,6 @@
 """How each launcher starts two processes of one pod, whose four devices each hold their number, and add up to 28.
 
-Every process prints `SUM total processes moment way`: by what it went is read off the libraries that it has opened.
+Every process prints `SUM total processes moment way`.  It finds the transport from the libraries that it has opened.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ total = x.sum().item()
 """ + SAY
 WRITE = "os.write(1, said.encode())\n"
 EXPLICIT = 'jax.distributed.initialize(os.environ["COORDINATOR"], int(os.environ["NUM_PROCESSES"]), int(os.environ["PROCESS_ID"]))'
-# A driver of Ray: an actor for each process, on a node each where there are two.
+# A driver for Ray: an actor for each process; with two nodes, each has an actor.
 OF_RAY = """
 import os, sys, time
 import ray
@@ -77,13 +77,13 @@ def ray_program() -> str:
   return OF_RAY.replace("PROGRAM", repr(program))
 
 
-# ---- commands: by the number of hosts and the interpreter; a text says why there is none ----
+# ---- commands, by the number of hosts and the interpreter; a text gives the reason why there is none ----
 
 Command = list[str] | str
 
 
 def plain(hosts: int, command: list[str]) -> Command:
-  """Started by a shell alone: each has COORDINATOR, NUM_PROCESSES and PROCESS_ID."""
+  """Started by a shell alone: each process has COORDINATOR, NUM_PROCESSES and PROCESS_ID."""
   if hosts == 2:
     return [*ON_HOSTS, "--plain", "--hosts", "2", "--", *command]
   script = (f'export COORDINATOR=127.0.0.1:{free_port()} NUM_PROCESSES=2; PROCESS_ID=1 "$@" & PROCESS_ID=0 "$@"; status=$?; '
@@ -92,7 +92,8 @@ def plain(hosts: int, command: list[str]) -> Command:
 
 
 def with_variables(variables: str):
-  """Of a shell that has the number of its process and the address of the first one: the variables that launchers set."""
+  """For a shell that knows its process number and the address of the first process: the variables that launchers set.
+  """
   return lambda hosts, python: plain(hosts, ["bash", "-c", f'{variables} exec "$@"', "bash", python, "-c",
                                              jax_program("jax.distributed.initialize()")])
 
@@ -118,7 +119,7 @@ def by_minipod_run(hosts: int, python: str) -> Command:
 
 
 def by_slurm(mpi: str, initialize: str):
-  # One node after the other has its tasks.
+  # Tasks are assigned node by node.
   return lambda hosts, python: [*ON_HOSTS, "--plain", "--hosts", str(hosts), "--", str(SLURM), "-n", "2", f"--mpi={mpi}",
                                 python, "-c", jax_program(initialize)]
 
@@ -142,7 +143,7 @@ def by_torchrun(hosts: int, python: str) -> Command:
 
 @dataclasses.dataclass
 class Door:
-  """A row of the table; `needs`: a command, `modules`: what the interpreter has to have."""
+  """A row of the table; `needs`: a command, `modules`: modules that the interpreter must have."""
   name: str
   command: Callable[[int, str], Command]
   needs: str = ""

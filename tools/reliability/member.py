@@ -23,7 +23,7 @@ def say(rank: int, kind: str, text: str) -> None:
 
 
 def work(rank: int) -> int:
-  """How many steps were right."""
+  """The number of correct steps."""
   import jax
   from jax.sharding import NamedSharding, PartitionSpec as P
   import numpy as np
@@ -37,7 +37,7 @@ def work(rank: int) -> int:
   total = jax.jit(lambda x: x.sum(), out_shardings=whole)
 
   def spread_out(rows, of):
-    """Device i has a row of of(i)."""
+    """Row i, on device i, is of(i)."""
     return jax.make_array_from_callback((number, rows), spread,
                                         lambda index: np.full((1, rows), of(index[0].start or 0), np.float32))
 
@@ -45,11 +45,11 @@ def work(rank: int) -> int:
     return bool((np.asarray(shard.data) == value).all())
 
   for step in range(1 << 30):
-    if float(total(spread_out(1, lambda i: (FOLDER / "enough").exists()))) == number:  # all have seen it
+    if float(total(spread_out(1, lambda i: (FOLDER / "enough").exists()))) == number:  # all have seen the file
       return step
     rows = chance.choice([1, 64, 4096]) * chance.randrange(1, 4)
     kind = chance.randrange(4)
-    values = [(i * 13 + step * 5) % 31 for i in range(number)]  # whole and small: sums are exact
+    values = [(i * 13 + step * 5) % 31 for i in range(number)]  # small whole numbers, so that sums are exact
     x = spread_out(rows, values.__getitem__)
     if kind == 0:
       assert float(total(x)) == sum(values) * rows
@@ -67,7 +67,7 @@ def work(rank: int) -> int:
 
 
 def end_with(parent: int) -> None:
-  """A tool that was killed leaves no job behind, which would work for ever."""
+  """Ends this process if the tool was killed: otherwise the job would work for ever."""
   while pathlib.Path(f"/proc/{parent}").exists():
     time.sleep(1)
   os._exit(9)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""JAX's own tests of several processes, by each way that carries their messages: how many of them pass.
+"""Runs JAX's own tests of several processes with each transport, and counts how many pass.
 
     tools/reliability/multiprocess.py FOLDER [--transport shm,ucx,mpi] [--platform minipod] [--logs FOLDER] [--file NAME]...
 
-FOLDER has JAX's tests (tests/ of its repository) at the version that is installed.  Each file of its multiprocess/ (or each NAME
-given) runs unchanged, with four processes of two devices, as JAX's own launcher starts them.  A test has passed when it has in
-every process; one that a process skips is counted as skipped.  Files that JAX runs on GPUs or TPUs alone (BUILD there) are left
-out, unless they are named.  socket_transfer_test.py needs a port for each process: pip install portpicker.
+FOLDER has JAX's tests (tests/ of its repository) at the version that is installed.  Each file of its multiprocess/ (or
+each NAME given) runs unchanged, with four processes of two devices, as JAX's own launcher starts them.  A test has
+passed if it has passed in every process.  A test that a process skips counts as skipped.  Files that JAX runs only on
+GPUs or TPUs (see BUILD there) are left out, unless they are named.  socket_transfer_test.py needs a port for each
+process: pip install portpicker.
 
 `shm`: processes of one host. `ucx`: two on each of two simulated hosts. `mpi`: these under mpirun.  `--platform cpu`: JAX's own
 client, to compare with.
@@ -23,7 +24,8 @@ import tempfile
 from job import Job, free_port
 
 PROCESSES, DEVICES = 4, 2
-# What a process of any launcher runs: the test as JAX's launcher starts it, and what it says in a file of its own.
+# The program of a process under any launcher: it runs the test as JAX's launcher starts it, and writes the results to
+# its own file.
 MEMBER = """
 rank=${OMPI_COMM_WORLD_RANK:-$PROCESS_ID} python=$1 file=$2 logs=$3
 exec "$python" "$file" --num_processes=$PROCESSES --multiprocess_test_worker_id=$rank --initialization_timeout=60 \
@@ -31,7 +33,7 @@ exec "$python" "$file" --num_processes=$PROCESSES --multiprocess_test_worker_id=
   >"$logs/$rank.log" 2>&1
 """
 ELSEWHERE = ("pgle_test.py", "tpu_device_test.py")
-# It says to all that it listens on 127.0.0.1.
+# It tells all processes that it listens on 127.0.0.1.
 OF_ONE_HOST = ("socket_transfer_test.py",)
 RESULT = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+)", re.MULTILINE)
 WORST = ["OK", "SKIPPED", "FAILED"]
@@ -58,7 +60,7 @@ def run(transport: str, file: pathlib.Path, options: argparse.Namespace, logs: s
 
 
 def cell(transport: str, file: pathlib.Path, options: argparse.Namespace) -> tuple[str, collections.Counter, bool]:
-  """What stands in the table, how many tests have ended how, and whether any has failed."""
+  """The cells of the table, the number of tests by result, and whether any has failed."""
   if transport != "shm" and file.name in OF_ONE_HOST:
     return "for one host alone", collections.Counter(), False
   with tempfile.TemporaryDirectory(prefix="mp") as scratch:

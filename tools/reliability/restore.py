@@ -3,11 +3,14 @@
 
     tools/reliability/restore.py [--rounds 2] [--seed 1] [--python PYTHON]
 
-needs root, and a Python with minipod and orbax-checkpoint.  Four processes of two hosts, joined by UCX, train on a mesh whose first
-axis is the hosts: a replica each.  Every second step is saved on the host of the second replica, every eighth where all hosts see it.
-In each round one process is killed at a moment that the seed chooses; the job ends with errors and is started again.  If it was of
-the first host, the second one's checkpoint has to be broadcast; if of the second, its disk is taken for lost and the last one that
-all see has to do.  The state after the last step must have the bits of an undisturbed run, and of a run of one process.
+Needs root, and a Python with minipod and orbax-checkpoint.  Four processes of two hosts, connected by UCX, train on a
+mesh whose first axis is the hosts, with a replica on each.  Every second step is saved on the host of the second
+replica, and every eighth step in a folder that all hosts see.
+
+In each round one process is killed at a random moment.  The job ends with errors, and is started again.  If the dead
+process was on the first host, the second host's checkpoint has to be broadcast.  If it was on the second host, the test
+assumes that its disk is lost, so the job has to restore the last checkpoint that all hosts see.  The state after the
+last step must have the bits of an undisturbed run, and of a run with one process.
 """
 
 import argparse
@@ -27,7 +30,7 @@ import traceback
 from job import Job, join
 
 STEPS = 24
-LOCAL, PERSISTENT = 2, 8  # every so many steps
+LOCAL, PERSISTENT = 2, 8  # steps between two saves
 PROCESSES, PER_HOST, DEVICES = 4, 2, 2
 SECONDS = 240
 
@@ -80,13 +83,13 @@ def member(folder, has_manager):
   if has_manager:
     import orbax.checkpoint as ocp
     from absl import flags
-    flags.FLAGS(sys.argv[:1])  # orbax reads some
+    flags.FLAGS(sys.argv[:1])  # orbax reads some of them
     ocp.multihost.initialize_runtime_to_distributed_ids()
     ocp.multihost.initialize_distributed_to_device_ids()
     manager = make_manager(folder, mesh, state)
     latest = manager.latest_step()
     if latest is not None:
-      # A step that only some processes had saved when the job ended: orbax passes it over, and refuses to save it again.
+      # Only some processes had saved this step when the job ended: orbax skips it, and refuses to save it again.
       for path in (folder / "local" / str(rank)).iterdir():
         if path.name.isdigit() and int(path.name) > latest:
           shutil.rmtree(path)
@@ -134,7 +137,9 @@ def bits(out, processes):
 
 
 def killed(python, folder, victim, moment):
-  """Runs until the victim has done so many steps, and kills it; how the job has ended, and after how many seconds."""
+  """Runs until the victim has done that many steps, and kills it; returns how the job has ended, and after how many
+  seconds.
+  """
   job = start(python, folder, "--saved")
   job.wait(SECONDS, lambda: int(job.said("step").get(victim) or 0) >= moment)
   os.kill(job.pids()[victim], signal.SIGKILL)
@@ -144,7 +149,7 @@ def killed(python, folder, victim, moment):
 
 
 def one_round(python, dice, wanted):
-  """A row of the table, and whether the round went well."""
+  """A row of the table, and whether the round succeeded."""
   victim, moment = dice.randrange(PROCESSES), dice.randrange(PERSISTENT + 1, STEPS - 2)
   with tempfile.TemporaryDirectory(prefix="restore-") as name:
     folder = pathlib.Path(name)
@@ -174,7 +179,7 @@ def main():
       return member(options.member, options.saved)
     except Exception:
       traceback.print_exc()
-      os._exit(1)  # threads of orbax would wait for the process that has died
+      os._exit(1)  # threads of orbax would wait for the dead process
   dice = random.Random(options.seed)
   with tempfile.TemporaryDirectory(prefix="restore-") as name:
     folder = pathlib.Path(name)

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""Processes that are stopped for a while, and links that lose packets or are cut: right, or an error; never a wrong value, never a hang.
+"""Stops processes for a while, and makes links lose packets or cuts them.  Results must be right, or an error; never a
+wrong value, never a hang.
 
     tools/reliability/silences.py --stops 50 --links 20 --seed 1 [--processes 2,4] [--transport shm,ucx,mpi]
 
-Each case starts a job (job.py) whose processes compile, reduce, permute and move arrays over and over, and look at each value.
+Each case starts a job (job.py) whose processes compile, reduce, permute and move arrays repeatedly, and check each
+value.
 
-A *stop* is a SIGSTOP of one of them, for 1 to 20 s, with a MINIPOD_COLLECTIVE_TIMEOUT_S under it or over it.  If the
-limit is longer, all processes must continue as if nothing had happened; if it is shorter, all others must end with an
-error that names the silent process, soon after the limit, and the stopped one must end when it continues.
+- A *stop* is a SIGSTOP of one process for 1 to 20 s, with a longer or shorter MINIPOD_COLLECTIVE_TIMEOUT_S.  If the
+  limit is longer, all processes must continue as if nothing had happened.  If it is shorter, all others must end soon
+  after the limit, with an error that names the silent process.  The stopped process must end when it continues.
+- A *link* is the one between two simulated hosts (needs root).  It loses 2 to 30 % of its packets for 2 to 15 s, or it
+  is cut for 1 to 25 s and restored, with a limit of 4 or 120 s.  All processes must continue, or all must end with an
+  error.
 
 A *link* is the one between two simulated hosts (needs root): it loses 2 to 30 % of its packets for 2 to 15 s, or it is cut for 1 to 25 s
 and restored, with a limit of 4 or of 120 s. All must continue, or all must end with an error.
@@ -26,10 +31,11 @@ import case
 from cable import Cable
 from job import ERROR_CODE, Job
 
-PATIENCE = 90  # seconds, after which a process hangs
-# Seconds that an error may come after the limit: the others need the silent one some time after it has stopped, and ask it for two.
+PATIENCE = 90  # seconds after which a process counts as hung
+# Seconds by which an error may be late: the others need the silent process only some time after it has stopped, and
+# give it two to answer.
 SLACK = 5
-HEARTBEAT = "100"  # of JAX, which shall not end a job here
+HEARTBEAT = "100"  # seconds of JAX's heartbeat, which should not end a job here
 
 
 class Silence(case.Case):
@@ -68,7 +74,7 @@ class Silence(case.Case):
     self.outcome = "all right" if len(right) == self.size else f"{len(errors)} errors, {len(right)} right"
     for rank, code in job.codes().items():
       if code == -signal.SIGABRT and 0 in errors:
-        self.outcome += ", 1 then ended by JAX"  # process 0, which has its service, had gone
+        self.outcome += ", 1 then ended by JAX"  # process 0, which runs JAX's service, had ended
       elif code != (0 if rank in right else ERROR_CODE):
         self.findings.append(f"process {rank} ended with {code}")
 

@@ -3,10 +3,11 @@
 
     tools/simgrid/compare.py [--build build] [--markdown] [--filter WORD] [--check PERCENT]
 
-`minipod-network --messages` says which links a pod has, which messages an algorithm consists of,
-over which links each goes, and what the model thinks the collective takes.  SimGrid gets the links
-and routes as a platform and plays the messages; its time stands beside ours.  Needs Debian's
-libsimgrid-dev (apt-get install libsimgrid-dev).
+`minipod-network --messages` prints the links of a pod, the messages of an algorithm, the links that each message
+crosses, and the modelled time.  SimGrid gets the links and routes as a platform, and plays the messages.  The table
+shows both times.
+
+Needs Debian's libsimgrid-dev (apt-get install libsimgrid-dev).
 """
 
 import argparse
@@ -22,31 +23,31 @@ LINKS = "links.latency:1us links.bandwidth:45GB/s"
 NETWORK = ("host_link.latency:1us host_link.bandwidth:32GB/s"
            " dcn.latency:10us dcn.bandwidth:12.5GB/s")
 
-# Name, pod, devices that there are.
+# Name, pod, number of devices.
 PODS = [
     ("ring 8", f"ring:8 {LINKS}"),
     ("torus 4x4", f"torus:4x4 {LINKS}"),
     ("torus 4x4x4", f"torus:4x4x4 {LINKS}"),
-    # Eight hosts of four devices, two at each leaf, which has half of their bandwidth upwards.
+    # Eight hosts of four devices, two per leaf; the links above a leaf have half of its hosts' bandwidth.
     ("fat tree", "switch:4 slices:8 links.latency:500ns links.bandwidth:300GB/s dcn.topology:fat_tree"
                  f" dcn.leaf_hosts:2 dcn.oversubscription:2 {NETWORK}"),
     ("two slices", f"torus:4x4 slices:2 hosts:8 {LINKS} {NETWORK}"),
 ]
 COLLECTIVES = ["all_reduce", "all_gather", "all_to_all", "collective_permute"]
-# Divisible by all numbers of devices here, halves included.
+# Divisible by all numbers of devices here, and by twice these numbers.
 SIZES = [("4 KiB", 4 << 10), ("256 KiB", 256 << 10), ("16 MiB", 16 << 20), ("256 MiB", 256 << 20)]
 
-# SimGrid's own corrections for TCP are switched off, because both sides are given the links as they
-# are: bandwidth and latency of a link count whole (its default: 97 % of the bandwidth, 13 times the
-# latency), there is no window that limits a connection, and acknowledgements take no bandwidth.
+# SimGrid's own corrections for TCP are switched off, because both sides get the links' real values: the bandwidth and
+# latency of a link count in full (SimGrid's default: 97 % of the bandwidth, 13 times the latency), no window limits a
+# connection, and acknowledgements use no bandwidth.
 NEUTRAL = ["network/bandwidth-factor:1", "network/latency-factor:1", "network/weight-S:0",
            "network/crosstraffic:0", "network/TCP-gamma:0", "network/loopback-lat:0",
            "surf/precision:1e-12"]
 MODELS = {
-    # SimGrid's flow model, where flows share a link in proportion to their reciprocal latencies, as
-    # TCP connections do.
+    # SimGrid's flow model, in which flows share a link in proportion to their reciprocal latencies, as TCP connections
+    # do.
     "CM02": ["network/model:CM02"],
-    # Its model of parallel tasks, where flows share a link equally, as in ours.
+    # SimGrid's model of parallel tasks, in which flows share a link equally, as in minipod's model.
     "L07": ["host/model:ptask_L07"],
 }
 
@@ -77,7 +78,7 @@ def ask_model(build: pathlib.Path, pod: str, collective: str, size: int, algorit
 
 
 def write_platform(path: pathlib.Path, links, sends) -> int:
-  """Writes the links, and the routes of all pairs that send something; returns how many devices."""
+  """Writes the links, and the routes of all pairs that send something; returns the number of devices."""
   devices = 1 + max(max(source, target) for _, source, target, _, _ in sends)
   routes = {(source, target): route for _, source, target, _, route in sends}
   with path.open("w") as file:

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the examples of the site's pages as they are printed, and holds them against what is printed below them.
+"""Runs the examples of the site's pages, and compares their output with the output on the page.
 
     tools/site/blocks.py [--write] PAGE ...
 
-A `code-block` with a caption is a file of that name.  A `code-block` of the console has commands, which begin with `$ `,
-and what they print to either stream; `...` stands for any text, within a line or for lines.  With `:class: times` numbers
-may differ by half: times are those of the model, which changes with its figures.  All blocks of a page run in one folder,
-one after the other.  `--write` puts what commands print in the place of what is there, for blocks without `...`.
+A `code-block` with a caption is a file of that name.  A `code-block` of the console has commands, which begin with `$
+`, and their output on either stream.  `...` stands for any text, within a line or for lines.  With `:class: times`
+numbers may differ by half: they are predicted times, which change with the model's parameters.  All blocks of a page
+run in one folder, one after the other.
+
+`--write` replaces the output on the page by that of the commands, in blocks without `...`.
 """
 
 import dataclasses
@@ -41,7 +43,7 @@ class Block:
     return "times" in self.options.get("class", "")
 
   def commands(self) -> Iterator[tuple[str, str]]:
-    """Each command, and what is printed below it."""
+    """Each command, and the output printed below it."""
     for part in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
       lines = part.splitlines(keepends=True)
       count = 1 + next(i for i, line in enumerate(lines) if not line.endswith("\\\n"))
@@ -57,7 +59,7 @@ def read(page: str) -> list[Block]:
 
 
 def words(text: str, has_times: bool) -> str:
-  """What is compared: lines without what is blank at their ends, and of times without columns."""
+  """The text that is compared: lines without trailing blanks; with `times`, also without columns."""
   lines = (re.sub(r"\s+", " ", line).strip() if has_times else line.rstrip() for line in text.splitlines())
   return "\n".join(lines).strip("\n")
 
@@ -89,8 +91,9 @@ def agree(told: str, printed: str, has_times: bool = False) -> bool:
 
 def run(blocks: list[Block], folder: pathlib.Path, execute: Callable[[str, pathlib.Path], str]
         ) -> Iterator[tuple[Block, str, str, str]]:
-  """Runs the blocks of a page in a folder: yields each command with its block, the output that the page shows, and what
-  it has printed."""
+  """Runs the blocks of a page in a folder.  Yields each command with its block, the output that the page shows, and the
+  output that it has printed.
+  """
   for block in blocks:
     if block.file is not None:
       (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +108,7 @@ def difference(told: str, printed: str) -> str:
 
 
 def execute(command: str, folder: pathlib.Path) -> str:
-  """What a command prints, in an environment without settings of minipod's or JAX's own."""
+  """The output of a command, in an environment without settings of minipod or JAX."""
   env = {name: value for name, value in os.environ.items()
          if not name.startswith(("MINIPOD_", "JAX_", "XLA_")) or name == "MINIPOD_LIBRARY"}
   env |= {"JAX_PLATFORMS": "minipod", "PATH": f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"}

@@ -1,16 +1,16 @@
-"""Reads the lists of the C tree: macros whose rows are X(...), as in sim/base/table.h."""
+"""Reads the lists in the C code: macros whose rows are X(...), as in sim/base/table.h."""
 
 import ast
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# A text with its escapes, or a character that cuts rows.
+# A string literal with its escapes, or a character that separates columns or rows.
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(),]|[^"(),]+')
 
 
 def body(file: str, name: str) -> str:
-  """What a macro of one parameter stands for."""
+  """The body of a macro with one parameter."""
   text = (ROOT / file).read_text()
   match = re.search(rf"^#define {name}\(X\)((?:.*\\\n)*.*)$", text, re.MULTILINE)
   if match is None:
@@ -19,7 +19,7 @@ def body(file: str, name: str) -> str:
 
 
 def cut(row: str) -> list[str]:
-  """The columns of a row; texts that stand side by side are one."""
+  """The columns of a row; adjacent string literals are one."""
   columns, depth = [[]], 0
   for token in TOKEN.findall(row):
     depth += {"(": 1, ")": -1}.get(token, 0)
@@ -31,7 +31,7 @@ def cut(row: str) -> list[str]:
 
 
 def rows(file: str, name: str) -> list[list[str]]:
-  """The rows of a list, with those of the lists that it names in its own place."""
+  """The rows of a list, including the rows of the lists that it names."""
   made, text, at = [], body(file, name), 0
   for match in re.finditer(r"\b(X|MP_\w+)\(", text):
     if match.start() < at:

@@ -14,5 +14,5 @@ html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 # A line of a console block is as long as the program printed it.
 pygments_style = "default"
-# Blocks are of the shell and of YAML; what follows a command is its output, which no lexer knows.
+# Blocks contain shell commands and YAML.  The output below a command has no lexer.
 suppress_warnings = ["misc.highlighting_failure"]

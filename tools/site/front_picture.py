@@ -3,8 +3,8 @@
 
     tools/site/front_picture.py >tools/site/pages/front.svg
 
-The program is that of pages/cookbook/mesh.md, as it is printed there.  `minipod topo --svg --loads` draws the pod with
-what its links carried, `minipod step` the time line of a device, and the bars are rows of the program's report.
+The program is the one on pages/cookbook/mesh.md.  `minipod topo --svg --loads` draws the pod with the loads of its
+links, and `minipod step` the timeline of a device.  The bars are rows of the program's report.
 """
 
 import json
@@ -24,7 +24,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 WIDTH, HEIGHT, GREY, INK, PALE = 1000, 520, "#5b6b7b", "#2c3e50", "#eef1f4"
 COLOURS = {"matmul": "#4477aa", "elementwise": "#228833", "reduction": "#ccbb44", "copy": "#bbbbbb"}
 COLLECTIVE, OTHER = "#ee6677", "#aa3377"
-ROOFS = 424  # `minipod step` has a roofline above this line, and the time line below it
+ROOFS = 424  # `minipod step` draws a roofline above this line, and the timeline below it
 
 
 def command(words: list[str], folder: pathlib.Path, **variables: str) -> str:
@@ -35,13 +35,13 @@ def command(words: list[str], folder: pathlib.Path, **variables: str) -> str:
 
 
 def rows_of(report: str) -> list[tuple[str, str, str, float]]:
-  """(what, work or collective, time, percent) of each row of a report by axis."""
+  """(name, work or collective, time, percent) of each row of a report by axis."""
   found = re.findall(r"^  (\S.*?) +(work|collective) +([\d.]+ \w+) +([\d.]+) %$", report, re.MULTILINE)
   return [(what, kind, time, float(share)) for what, kind, time, share in found]
 
 
 def text(x: float, y: float, words: str, size: int = 13, colour: str = INK, more: str = "") -> ET.Element:
-  # As style, because the picture of the pod has a style sheet, which reaches all of this one.
+  # Inline styles, because the style sheet in the picture of the pod applies to the whole of this picture.
   made = ET.Element(f"{SVG}text", {"x": f"{x:g}", "y": f"{y:g}", "style": f"font-size:{size}px;fill:{colour};{more}"})
   made.text = words
   return made
@@ -62,7 +62,7 @@ def bars(rows: list[tuple[str, str, str, float]], x: float, y: float, width: flo
 
 
 def memory(run: dict, x: float, y: float, width: float) -> list[ET.Element]:
-  """What the program needs of a device's memory."""
+  """The memory that the program needs on a device."""
   [program] = [each for each in run["programs"] if each["name"] == PROGRAM]
   needed, there = program["memory"]["bytes"], run["device_memory"]
   words = f"yes: {needed / 2**30:.1f} of {there / 2**30:.1f} GiB per device"
@@ -71,7 +71,7 @@ def memory(run: dict, x: float, y: float, width: float) -> list[ET.Element]:
 
 
 def placed(picture: ET.Element, x: float, y: float, width: float, height: float, box: str) -> ET.Element:
-  """A picture within another one: what `box` cuts out of it, at a place."""
+  """A picture inside another one: the part of it in `box`, at a position."""
   inner = ET.Element(f"{SVG}svg", {"x": str(x), "y": str(y), "width": str(width), "height": str(height), "viewBox": box,
                              **{name: picture.get(name) for name in ("font-family", "font-size") if picture.get(name)}})
   inner.extend(picture)

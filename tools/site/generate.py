@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes what the site shows of this tree: tables of options, operations and types, READMEs, pictures.
+"""Makes the parts of the site that come from this tree: tables of options, operations and types, READMEs, pictures.
 
     tools/site/generate.py FOLDER
 
-FOLDER becomes a copy of tools/site/pages with a folder `made` in it.  Nothing of that is written by hand; the types that
-operations take are asked of the library (MINIPOD_LIBRARY, or that of build/).
+FOLDER becomes a copy of tools/site/pages with a folder `made` in it.  No file in `made` is written by hand.  The
+library (MINIPOD_LIBRARY, or that of build/) decides which types operations accept.
 """
 
 import ast
@@ -86,7 +86,7 @@ def cell(column: str, takes: dict) -> str:
 
 
 def operations(library: str) -> str:
-  """What becomes of each operation, and the types of those that become kernels or collectives."""
+  """How each operation is executed, and the types of those that become kernels or collectives."""
   asked = {name: (said, takes) for name, said, takes in op_types.table(library)}
   what, typed = [], []
   for row in rows("sim/ir/op_list.h", "MP_OPS"):
@@ -156,7 +156,7 @@ def presets() -> str:
 
 
 def section(file: str, title: str | None = None, without: tuple = ()) -> str:
-  """A README, or a section of it, without its title; links into the tree become the names of what they lead to."""
+  """A README, or a section of it, without its title; links into the tree become the names of their targets."""
   text = (ROOT / file).read_text()
   if title is not None:
     level = re.search(rf"^(#+) {re.escape(title)}$", text, re.MULTILINE)
@@ -167,7 +167,7 @@ def section(file: str, title: str | None = None, without: tuple = ()) -> str:
     text = text.partition("\n")[2]
   for name in without:
     text = re.sub(rf"^(#+) {re.escape(name)}\n.*?(?=^#|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
-  # Pictures of a README lie beside it; here all lie in one folder.
+  # Pictures of a README are next to it; here they are all in one folder.
   text = re.sub(r"!\[([^\]]*)\]\([^)]*?([\w.-]+\.(?:svg|png))\)", r"![\1](/made/\2)", text)
   text = re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", text)
   return text.strip() + "\n"
@@ -185,7 +185,7 @@ def ratios() -> str:
   recorded = json.loads((ROOT / "tools/bench/recorded.json").read_text())
   sections = collections.defaultdict(list)
   for name, case in recorded["cases"].items():
-    if "wall" not in case:  # its memory alone
+    if "wall" not in case:  # measured by memory alone
       continue
     sections[name.partition("/")[0]].append((case["wall"], name.partition("/")[2]))
   rows = []

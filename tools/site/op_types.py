@@ -1,5 +1,6 @@
-"""Which element types each operation takes: asked of the library, by compiling a small program of the operation
-(tests/fixtures/op_samples.txt) with every type in the place of its own."""
+"""Finds which element types each operation accepts, by compiling a small program of the operation
+(tests/fixtures/op_samples.txt) with every type in place of its own.
+"""
 
 import ctypes
 import os
@@ -10,7 +11,7 @@ import tempfile
 from c_lists import ROOT, rows
 
 SAMPLES = ROOT / "tests/fixtures/op_samples.txt"
-# How a program of many devices gets its number: some count replicas, some partitions.
+# How a program states its number of devices: some count replicas, some partitions.
 CONTEXTS = [("--devices", "4"), ("--devices", "2"), (4,), (2,)]
 ZERO = {"SIGNED": "0", "UNSIGNED": "0", "BOOL": "false", "FLOAT": "0.0", "COMPLEX": "(0.0, 0.0)"}
 # How values of a type are compared.
@@ -28,7 +29,7 @@ class Compiler:
     self._folder = folder
 
   def takes(self, program: str, context: tuple) -> str | None:
-    """None if it becomes commands; else the message."""
+    """None if the library makes commands of it; else the message."""
     words = ["--commands"]
     if isinstance(context[0], int):
       program = f"module attributes {{mhlo.num_replicas = {context[0]} : i32}} {{\n{program}}}\n"
@@ -51,7 +52,7 @@ class Compiler:
 
 
 def own_type(program: str) -> str | None:
-  """The type that a sample is about: its first result's, or else operand's, that is no boolean."""
+  """The type that a sample is about: the type of its first result or operand that is not boolean."""
   head = program[program.find("func.func @main"):].partition("\n")[0]
   operands, _, results = head.partition("->")
   found = TENSOR.findall(results) + TENSOR.findall(operands)
@@ -59,16 +60,16 @@ def own_type(program: str) -> str | None:
 
 
 def with_type(program: str, old: str, name: str, kind: str) -> str:
-  """The program with a type in the place of another one, and its constants and comparisons as that type's."""
+  """The program with a type in place of another one, with constants and comparisons for the new type."""
   program = re.sub(rf"dense<-?[\d.]+(?:e[+-]?\d+)?>(?= : tensor<(?:\d+x)*{old}>)", f"dense<{ZERO[kind]}>", program)
   program = re.sub(r", FLOAT(?= :)", f", {COMPARISON[kind]}", program)
-  if kind == "COMPLEX":  # has no order
+  if kind == "COMPLEX":  # the type has no order
     program = re.sub(r"(?<=compare )(LT|GE)\b", "EQ", program)
   return re.sub(rf"(?<=[<x]){old}\b|(?<=: ){old}\b", name, program)
 
 
 def table(library: str) -> list[tuple[str, str, dict]]:
-  """For each operation: its name, the message if it is refused (or ""), and whether it takes each type.
+  """For each operation: its name, the message if it is refused (or ""), and whether it accepts each type.
 
   Operations whose sample has no tensor have no types.
   """

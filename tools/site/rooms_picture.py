@@ -1,4 +1,6 @@
-"""Draws the rooms of the C tree by what they may include: each stands above all that it knows (tests/layers.py)."""
+"""Draws the rooms of the C code by what they may include: each room is above all rooms that it includes
+(tests/layers.py).
+"""
 
 import html
 import sys
@@ -13,19 +15,19 @@ COLOURS = {"sim": "#dbe7f5", "topology": "#e2f0d9", "collectives": "#fbe5d6", "p
 
 
 def group(room: str) -> str:
-  """The box that a room is drawn in: the rooms of a folder of the second level are one."""
+  """The box of a room: the rooms of a folder at the second level share one."""
   return "/".join(room.split("/")[:2])
 
 
 def levels() -> dict[str, int]:
-  """For each box: how many boxes stand below it, the one upon the other."""
+  """For each box: the height of the longest chain of boxes below it."""
   knows = {}
   for room, known in layers.KNOWS.items():
     knows.setdefault(group(room), set()).update(group(each) for each in known)
   made = {}
 
   def level(name: str, above: tuple) -> int:
-    # Rooms know each other in one direction only, folders of rooms may in both: these stand side by side.
+    # Rooms include each other in one direction only.  Folders of rooms may do so in both, and are then side by side.
     if name not in made:
       below = [level(each, (*above, name)) for each in knows[name] if each != name and each not in above]
       if above and any(each in above for each in knows[name]):

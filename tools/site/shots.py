@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Takes screenshots of the built site in a browser without a window, and reports what does not fit.
+"""Takes screenshots of the built site in a headless browser, and reports what does not fit.
 
     tools/site/shots.py [--site build/site/html] [--out FOLDER] [PAGE ...]
 
-Each page is shown on a wide screen, light and dark, and on a phone.  What is wrong is printed, and the exit code is 1 then: a
-page wider than its screen, a picture that does not load, a block of text that is cut off, a table without a header.
-Requires Chromium (Debian: chromium-headless-shell, or chromium).
+Each page is shown on a wide screen, light and dark, and on a phone.  The script prints these errors, and then exits
+with 1: a page that is wider than its screen, a picture that does not load, a block of text that is cut off, a table
+without a header.  It requires Chromium (Debian: chromium-headless-shell, or chromium).
 """
 
 import argparse
@@ -27,7 +27,7 @@ from collections.abc import Iterator
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 PAGES = ["index.html", "command.html", "why.html"]
 VIEWS = {"wide": (1400, 1000, "light"), "dark": (1400, 1000, "dark"), "phone": (480, 900, "light")}
-# Runs at the end of a page, and leaves what it has found as an attribute of the root.
+# Runs at the end of a page, and stores its findings as an attribute of the root element.
 PROBE = """<script>
 document.body.dataset.theme = "%s";
 addEventListener("load", () => {
@@ -49,7 +49,7 @@ addEventListener("load", () => {
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-  """Serves the site; a page that is asked for with `?THEME` has the probe at its end."""
+  """Serves the site; a page requested with `?THEME` gets the probe at its end."""
 
   def do_GET(self):
     path, _, theme = self.path.partition("?")

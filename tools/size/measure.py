@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Measures what pods of growing size cost here when arrays have no values: memory of the process, and seconds.
+"""Measures the memory and seconds that simulating pods of growing size costs, if arrays have no values.
 
     .venv/bin/python tools/size/measure.py [--devices 8,256,2048,16384,65536] [--slices 199] [--json size.json]
         [--plot tools/size/size.png] [--processor]
 
-Each row is a process of its own: JAX starts, makes the state of a transformer of 16 billion parameters (MaxText's 16B,
-its step as in tools/published/train_step.py), compiles a train step, launches it three times, and asks for its virtual
-time.  The devices are TPUs v5e, up to 256 in a slice, or with --torus those of a plain torus.  --slices adds a row of so
-many slices of v5e:16x16.  Prints a table in Markdown, and draws it.
+Each row is a process of its own.  It starts JAX, makes the state of a transformer with 16 billion parameters (MaxText's
+16B, with the step of tools/published/train_step.py), compiles a train step, launches it three times, and reads its
+virtual time.  The devices are TPUs v5e, up to 256 in a slice, or with --torus those of a plain torus.  --slices adds a
+row with this many slices of v5e:16x16.  The script prints a table in Markdown, and draws it.
 
-The parts of a row: start (JAX's import, and the devices), state (its programs, until it is there), compile, first (the
-first launch, until its loss is there and its virtual time is known), again (the last of the other two).  --processor: in
-seconds of the processor, of all threads, because others are at work on the machine.  Memory is the
-most that the process had; JAX's share of it, which grows with arrays times devices, is estimated from the size of its
-objects for a buffer (`--jax-bytes`, as heaptrack found them in jaxlib 0.10.2).
+A row has these parts: start (importing JAX, and the devices), state (the programs that make it), compile, first (the
+first launch, until its loss and its virtual time are known), again (the last of the other two).  --processor counts
+processor seconds of all threads, for a busy machine.
+
+Memory is the peak of the process.  JAX's share of it, which grows with arrays times devices, is estimated from the size
+of its objects for a buffer (`--jax-bytes`, found with heaptrack in jaxlib 0.10.2).
 """
 
 import argparse
@@ -34,7 +35,7 @@ COLOURS = {"start": "#bbbbbb", "state": "#66ccee", "compile": "#4477aa", "first"
 # ---- one process ----
 
 def run():
-  """In a process of its own: prints the seconds of each part, and what the step takes on the pod."""
+  """Runs in a process of its own: prints the seconds of each part, and the predicted step time."""
   import time
   clock = time.process_time if "--processor" in sys.argv else time.perf_counter
   start = time.perf_counter()
@@ -77,7 +78,7 @@ def run():
 
 
 def pod_of(devices, is_torus):
-  """(topology, axis of data): slices have at most 256 chips, of which each has a copy of the weights."""
+  """(topology, axis of data): slices have at most 256 chips, and each slice has a copy of the weights."""
   rows = 1
   while rows * rows < min(devices, 256 if not is_torus else devices):
     rows *= 2
@@ -90,7 +91,7 @@ def pod_of(devices, is_torus):
 
 def measure(devices, topology, data, options):
   config = {**MODEL, "batch": PER_DEVICE * devices, "data": data}
-  if devices < 64:  # 16 billion parameters need so many
+  if devices < 64:  # 16 billion parameters need at least this many devices
     config |= {"emb": 1024, "heads": 16, "mlp": 4096}
   environment = {**os.environ, "JAX_PLATFORMS": "minipod", "MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes",
                  "MINIPOD_TOPOLOGY": topology}
@@ -108,7 +109,7 @@ def table(rows, jax_bytes):
            " | all but again, s | a step there, s |", "|---|" + "---|" * (len(PARTS) + 6)]
   least = min(row["MiB"] for row in rows)
   for row in rows:
-    buffers = 2 * row["arrays"] * row["devices"] * jax_bytes / 2 ** 20  # of a step both its arguments and its results
+    buffers = 2 * row["arrays"] * row["devices"] * jax_bytes / 2 ** 20  # both the arguments and the results of a step
     each = (row["MiB"] - least) * 1024 / row["devices"]
     parts = " | ".join(f"{row[p]:.2f}" for p in PARTS)
     whole = sum(row[p] for p in PARTS if p != "again")

@@ -36,7 +36,7 @@ def library_path() -> str:
   path = os.path.join(folder, LIBRARY_NAME)
   if os.path.isfile(path):
     return path
-  # In the tree, where `pip install -e .` leaves the package: what CMake has built.
+  # In a clone (`pip install -e .` leaves the package there): the library that CMake has built.
   tree = os.path.abspath(os.path.join(folder, "..", "..", ".."))
   built = os.path.join(tree, "build", LIBRARY_NAME)
   if os.path.isfile(os.path.join(tree, "CMakeLists.txt")) and os.path.isfile(built):
@@ -66,7 +66,7 @@ def time_report(format: str = "text", by: str = "line", mesh=None, tokens: float
   """
   from minipod import notebook
   from minipod import report
-  from minipod import virtual  # which loads the library
+  from minipod import virtual  # imports the library
 
   data = lambda: notebook.name_cells(report.read(virtual.time_report_json()))
   if format == "text":

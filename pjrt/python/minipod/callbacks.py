@@ -1,7 +1,7 @@
 """Python callbacks: programs on minipod's devices that call Python.
 
-A program names a callable by a number.  The library calls `_call` with an array of numbers that
-describes the call (pjrt/package/pjrt_foreign.h), on one of its caller threads.
+A program names a callable by a number.  The library calls `_call` on one of its caller threads, with an array of
+numbers that describes the call (pjrt/package/pjrt_foreign.h).
 """
 
 import atexit
@@ -47,20 +47,20 @@ class _Functions(ctypes.Structure):  # minipod_python_t
 
 # ---- Callables by number ----
 
-# A number means nothing in another process, where a program that was stored may come to.
+# A stored program may be loaded by another process, in which its numbers mean nothing.
 _numbers = itertools.count(random.SystemRandom().getrandbits(62))
 _lock = threading.Lock()
-# Callables that lowered programs hold, and those that the library's programs call, with how many.
+# Callables that lowered programs hold, and callables of the library's programs with the number of these programs.
 _known = weakref.WeakValueDictionary()
 _held = {}
 _library = None
-_await_effects = None  # waits for programs with effects that the calling thread has launched
+_await_effects = None  # waits for the programs with effects that the calling thread has launched
 
 
 class CallbackTable(list):
-  """Takes the place of a module's list of callbacks while one of them is lowered.
+  """Replaces a module's list of callbacks while JAX lowers one of them.
 
-  JAX numbers a callback by the length of that list.  Here it gets a number of its own.
+  JAX numbers a callback by the length of that list.  The callback gets a number of minipod's instead.
   """
 
   def __init__(self, callbacks: list):
@@ -69,7 +69,7 @@ class CallbackTable(list):
     self._number = -1
 
   def append(self, callback) -> None:
-    self._callbacks.append(callback)  # which keeps it alive as long as the lowered program
+    self._callbacks.append(callback)  # this keeps it alive as long as the lowered program
     with _lock:
       _drop_released()
       self._number = next(_numbers)
@@ -80,7 +80,9 @@ class CallbackTable(list):
 
 
 def _drop_released() -> None:
-  """Lets go of the callables of programs that are gone; the library cannot take Python's lock then."""
+  """Releases the callables of programs that no longer exist.  The library cannot take Python's lock when a program
+  ends.
+  """
   numbers = (ctypes.c_uint64 * 64)()
   while (count := _library.minipod_python_take_released(numbers, len(numbers))) != 0:
     for number in numbers[:count]:
@@ -99,7 +101,7 @@ def _find(number: int):
   return callback
 
 
-# ---- What the library calls ----
+# ---- Functions that the library calls ----
 
 
 def _hold(number: int) -> int:
@@ -125,7 +127,7 @@ def _call(address: int) -> int:
     else:
       what = "Error when calling buffer callback"
       _call_with_buffers(_find(numbers[2]), inputs, outputs)
-    # As on JAX's CPU backend, a callback is not over before the callbacks of what it has launched.
+    # As on JAX's CPU backend, a callback ends after the callbacks of the programs that it has launched.
     _await_effects()
     return 0
   except BaseException as error:
@@ -153,7 +155,7 @@ def _views(numbers: list) -> list:
 
 
 def _call_with_arrays(callback, inputs: list, outputs: list) -> None:
-  # Copies: users keep what they get, and the device's memory is used for other values afterwards.
+  # These are copies: the callable may keep its arrays, but the device's memory is reused after the call.
   results = callback(*[None if array is None else array.copy() for array in inputs])
   for array, result in zip(outputs, results, strict=True):
     if array is None:
@@ -176,7 +178,7 @@ def _fail(text: str) -> int:
 
 
 def _describe(error: BaseException) -> str:
-  """The traceback as JAX's CPU backend words it."""
+  """Formats the traceback as JAX's CPU backend does."""
   lines = ["Traceback (most recent call last):"]
   for frame, line in traceback.walk_tb(error.__traceback__):
     code = frame.f_code
@@ -185,7 +187,7 @@ def _describe(error: BaseException) -> str:
   return "\n".join([*lines, f"{type(error).__name__}: {error}"])
 
 
-# ---- What buffer_callback's callables get ----
+# ---- Arguments of buffer_callback's callables ----
 
 
 class ExecutionContext:
@@ -215,8 +217,8 @@ class Buffer:
     return np.array(view, dtype=dtype, copy=copy)
 
   def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    del stream  # there are none
-    # Consumers that know no versions cannot learn that they must not write.
+    del stream  # a buffer has none
+    # A consumer that does not know versions cannot learn that the array is read-only.
     array = self._array if max_version is None else self.__array__()
     return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
@@ -237,7 +239,7 @@ def open_library(await_effects, forget_effects) -> None:
 
   Args:
     await_effects: waits for the programs with effects that the calling thread has launched.
-    forget_effects: has JAX not wait for programs with effects when it ends.
+    forget_effects: makes JAX skip its wait for programs with effects when it ends.
   """
   global _await_effects, _library
   library = foreign.library()
@@ -254,19 +256,19 @@ def open_library(await_effects, forget_effects) -> None:
   _await_effects, _library = await_effects, library
   library.minipod_python_pending.argtypes = []
   library.minipod_python_pending.restype = ctypes.c_uint32
-  # Last registered, first called: the second goes on where an interrupt has ended the first.
+  # atexit calls the function that was registered last first.  If an interrupt ends it, the other one continues.
   atexit.register(_give_up, os.getpid(), forget_effects)
   atexit.register(_close, os.getpid())
 
 
 def _close(owner: int) -> None:
-  """Waits for what may still call Python.
+  """Waits for the programs that may still call Python.
 
-  JAX waits at its own exit for programs with effects, and nothing can interrupt that: so they are
-  waited for here first.  Ctrl-C ends the waiting.
+  JAX waits at its own exit for programs with effects, and nothing can interrupt that wait.  So minipod waits before
+  that, until Ctrl-C.
   """
   if os.getpid() != owner:
-    return  # a forked child has no thread that could call
+    return  # a forked child has no thread that could call Python
   try:
     while _library.minipod_python_pending() != 0:
       time.sleep(0.01)
@@ -277,7 +279,7 @@ def _close(owner: int) -> None:
 
 
 def _give_up(owner: int, forget_effects) -> None:
-  """Ends all calling: nothing may call into an interpreter that is no more."""
+  """Stops all calls: after this, the interpreter no longer exists."""
   if os.getpid() == owner:
     _library.minipod_python_close(0.0)
     if _library.minipod_python_pending() != 0:

@@ -1,10 +1,12 @@
-"""Python's clocks for a script that sees the described pod (option `clock: virtual`).
+"""Makes Python's clocks show the time of the described pod (option `clock: virtual`).
 
-`time.time`, `time.monotonic`, `time.perf_counter`, their `_ns` forms, and `datetime.datetime.now`
-and `utcnow` then show the library's clock (sim/base/os/host_clock.h), also in modules that have
-imported them by name: the functions stay the same objects, and do something else.  Python's own
-library goes on with real time, because its waits (threads, queues, sockets, processes) end by the
-system's clock; logging and timeit do not wait.  `time.sleep` sleeps as always.
+`time.time`, `time.monotonic`, `time.perf_counter`, their `_ns` forms, and `datetime.datetime.now` and `utcnow` then
+show the library's clock (sim/base/os/host_clock.h).  The function objects stay the same and only their C code is
+replaced, so modules that have imported them by name see the pod's time, too.
+
+Python's own library keeps real time, because its waits (threads, queues, sockets, processes) end by the system's
+clock.  logging and timeit do not wait, so they show the pod's time.  In other threads than the main one, `time.sleep`
+works as always.
 """
 
 import atexit
@@ -25,8 +27,8 @@ _ONE_ARGUMENT = 8  # METH_O
 _METHOD = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
 _ASKED = ctypes.PYFUNCTYPE(ctypes.c_double, ctypes.py_object)
 _MOST = 1e9  # seconds; a longer sleep never ends
-_SHORTEST_TURN = 1e-4  # seconds; a thread that is woken up takes a tenth of that to get going
-_A_MOMENT = 1e-3  # seconds that a sleep takes in any case, for the sake of other threads
+_SHORTEST_TURN = 1e-4  # seconds; a thread that wakes up takes a tenth of that to start
+_A_MOMENT = 1e-3  # seconds that each sleep takes in real time, so that other threads can run
 
 
 class _Definition(ctypes.Structure):
@@ -36,25 +38,25 @@ class _Definition(ctypes.Structure):
               ("doc", ctypes.c_char_p)]
 
 
-_kept = []  # what the interpreter has pointers to
+_kept = []  # objects that the interpreter points to
 _undo = []
-_usual_turn = None  # seconds that a thread may have Python's lock, while there are shorter turns
+_usual_turn = None  # original switch interval in seconds, while a shorter one is set
 
 
 def is_wanted() -> bool:
-  """Whether a client has asked for it."""
+  """Whether a client has requested the virtual clock."""
   wanted = foreign.library().minipod_has_host_clock
   wanted.restype = ctypes.c_bool
   return wanted()
 
 
 def follow() -> None:
-  """Has the clocks show the library's until `restore`, or the process ends."""
+  """Makes the clocks show the library's time, until `restore` or the end of the process."""
   if _undo:
     return
   atexit.register(restore)
   now = ctypes.PYFUNCTYPE(ctypes.c_int64)(("minipod_host_clock", foreign.library()))
-  # Of real time, by a clock that is not ours.
+  # Real time, from a clock that minipod does not replace.
   since_epoch = time.clock_gettime_ns(time.CLOCK_REALTIME) - now()
   for name, offset, real in (("time", since_epoch, time.CLOCK_REALTIME),
                              ("monotonic", 0, time.CLOCK_MONOTONIC),
@@ -73,7 +75,7 @@ def _is_real_time_for(frame) -> bool:
 
 
 def _definition_of(name: str, flags: int) -> _Definition:
-  """Of a function of `time`: what it does, wherever it is."""
+  """The C function of a function of `time`, found by its name."""
   definition = _Definition.from_address(
       ctypes.c_void_p.from_address(id(getattr(time, name)) + object.__basicsize__).value)
   if definition.name != name.encode() or definition.flags != flags:
@@ -82,7 +84,7 @@ def _definition_of(name: str, flags: int) -> _Definition:
 
 
 def _replace(name: str, virtual, real) -> None:
-  """Has a function of `time` without arguments do something else."""
+  """Replaces the C function of a function of `time` that takes no arguments."""
   definition = _definition_of(name, _NO_ARGUMENTS)
   original = definition.method
 
@@ -95,13 +97,15 @@ def _replace(name: str, virtual, real) -> None:
 
 
 def _replace_sleep() -> None:
-  """The same for `sleep`, which can fail: nothing that ctypes calls may, so the library calls both."""
+  """The same for `sleep`.  It can raise exceptions, which a ctypes callback cannot, so the library calls both
+  functions.
+  """
   definition = _definition_of("sleep", _ONE_ARGUMENT)
   original = definition.method
   process = os.getpid()
 
   def asked(seconds):
-    """How long to sleep on the pod's clock; negative: really, or not at all, as Python says."""
+    """How long to sleep on the pod's clock.  Negative: sleep in real time, or let Python raise its error."""
     if not isinstance(seconds, (int, float)) or not 0 <= seconds < _MOST:
       return -1
     is_main = threading.get_ident() == threading.main_thread().ident and os.getpid() == process
@@ -118,7 +122,7 @@ def _replace_sleep() -> None:
 
 
 def _replace_dates(seconds) -> None:
-  """The same for dates, which cannot be done in the type's own functions: its names are others."""
+  """The same for dates.  The type keeps its C methods, but its names `now` and `utcnow` refer to these functions."""
   kind = datetime.datetime
   names = gc.get_referents(kind.__dict__)[0]
   originals = {name: names[name] for name in ("now", "utcnow")}
@@ -141,14 +145,14 @@ def _replace_dates(seconds) -> None:
 
 
 def share_lock(num_hosts: int) -> None:
-  """Has threads of a process that is so many hosts of the pod hold Python's lock for shorter turns.
+  """Shortens the turns of threads with Python's lock in a process that stands in for several hosts of the pod.
 
-  A thread that prepares data does here what those of all these hosts do, and the script's main
-  thread, whose time the clock shows, waits for the lock until a turn is over: as often as a host's
-  would if turns are shorter by as much as there is more to do.
+  In such a process, a thread that prepares data does the work of the loader threads of all these hosts.  The script's
+  main thread, whose time the clock shows, waits for the lock until a turn ends.  With turns that are shorter by the
+  number of hosts, the main thread waits as long as on one host.
   """
   global _usual_turn
-  if _usual_turn is not None:  # of an earlier client
+  if _usual_turn is not None:  # set by an earlier client
     return
   _usual_turn = sys.getswitchinterval()
   sys.setswitchinterval(min(_usual_turn, max(_usual_turn / max(num_hosts, 1), _SHORTEST_TURN)))
@@ -162,6 +166,6 @@ def _share_no_lock() -> None:
 
 
 def restore() -> None:
-  """Has the clocks show real time again."""
+  """Makes the clocks show real time again."""
   while _undo:
     _undo.pop()()

@@ -1,13 +1,12 @@
-"""What JAX calls a distributed client, for the processes that an MPI launcher has started.
+"""The distributed client that JAX's libraries use, for processes that an MPI launcher has started.
 
-Libraries such as orbax keep values and wait for each other through the client that
-`jax.distributed.initialize()` makes.  Processes of one job have found each other already, so they
-get a client without that call: the first process serves, the others connect to it at their first
-use.  In contrast to JAX's own service no process is killed when another one ends; the library itself
-ends a job whose process has failed.
+Libraries such as orbax keep values and wait for each other through the client that `jax.distributed.initialize()`
+makes.  Processes of an MPI job have already found each other, so minipod gives them such a client without that
+call.  The first process runs the service, and each process connects to it when it first uses the client.  Unlike JAX's
+service, this one kills no process when another one ends.  If a process fails, the library ends the job.
 
-A request is one JSON list, the answer another.  Both ends prove that they know a secret, which the
-processes share through the job's own messages.
+A request is one JSON list, and so is its answer.  Both ends prove that they know a secret, which the processes exchange
+through the job's own messages.
 """
 
 import atexit
@@ -23,15 +22,15 @@ import time
 
 from minipod import foreign
 
-# How long the first process waits at its end for those that have used its service; as long as the
-# library waits for the others (MINIPOD_EXIT_TIMEOUT_S).
+# How long the first process waits at its end for the processes that have used its service.  The library waits as long
+# for the others (MINIPOD_EXIT_TIMEOUT_S).
 _EXIT_SECONDS = 30
 _CONNECT_SECONDS = 30
-# How much later than the service a client gives up a wait.
+# How much longer a client waits than the service.
 _GRACE_SECONDS = 30
-# A wait without an end, in parts that Ctrl-C can end.
+# A wait without a time limit consists of parts that Ctrl-C can end.
 _PART_SECONDS = 0.2
-# Room for the address of the service.
+# Space for the address of the service.
 _ADDRESS_BYTES = 4096
 
 
@@ -42,20 +41,20 @@ class Failure(Exception):
 # ---- The service ----
 
 def _folder(key: str) -> str:
-  """What the keys below this one begin with."""
+  """The prefix of all keys below this one."""
   return key if key.endswith("/") else key + "/"
 
 
 class _Barrier:
-  """One meeting of processes."""
+  """A barrier that processes reach."""
 
   def __init__(self, wanted):
     self.wanted, self.came = frozenset(wanted), set()
-    self.result = None  # ["ok", live processes] or ["error", text] once it is decided
+    self.result = None  # None until the barrier is decided; then ["ok", live processes] or ["error", text]
 
 
 class Service:
-  """Values and barriers of all processes; every method may be called by any thread."""
+  """Values and barriers of all processes.  Any thread may call any method."""
 
   def __init__(self, num_processes: int):
     self._num_processes = num_processes
@@ -63,16 +62,16 @@ class Service:
     self._values: dict[str, str] = {}
     self._barriers: dict[str, _Barrier] = {}
     self._gone: set[int] = set()
-    self._present: set[int] = set()  # who use the service
+    self._present: set[int] = set()  # processes that use the service
     self._secret = secrets.token_bytes(16)
     self._socket = socket.create_server(("", 0), backlog=num_processes)
     threading.Thread(target=self._accept, daemon=True, name="minipod coordination").start()
 
   def address(self) -> str:
-    """Where it is and what to prove, for `Client`."""
+    """The address and the secret, for `Client`."""
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
       try:
-        probe.connect(("192.0.2.1", 9))  # nothing is sent: it only chooses the way out
+        probe.connect(("192.0.2.1", 9))  # this sends nothing; it only chooses the outgoing network
         own = [probe.getsockname()[0]]
       except OSError:
         own = []
@@ -81,15 +80,15 @@ class Service:
                        "port": self._socket.getsockname()[1], "secret": self._secret.hex()})
 
   def ask(self, process: int, op: str, *args):
-    """What a request returns; raises Failure."""
+    """Answers a request; raises Failure."""
     return getattr(self, "_" + op)(process, *args)
 
   def wait_for_others(self, seconds: float) -> None:
-    """Until all processes that have used the service are gone."""
+    """Waits until all processes that have used the service have ended."""
     with self._changed:
       self._changed.wait_for(lambda: not self._present, seconds)
 
-  # Values are kept as text; bytes are text of the first 256 characters.
+  # The service stores text; bytes are stored as text of the first 256 characters.
 
   def _set(self, _, key, value, allow_overwrite):
     with self._changed:
@@ -124,7 +123,7 @@ class Service:
       return int(self._values[key])
 
   def _meet(self, process, name, processes, seconds, may_lack):
-    """Waits until all of `processes` (None: all) are here; returns those that live."""
+    """Waits until all of `processes` (None: all) have arrived; returns those that are alive."""
     wanted = range(self._num_processes) if processes is None else processes
     with self._changed:
       barrier = self._barriers.setdefault(name, _Barrier(wanted))
@@ -151,7 +150,7 @@ class Service:
                           f"UNAVAILABLE: barrier '{name}': the processes {sorted(gone)} have ended"]
       elif barrier.wanted <= barrier.came | self._gone:
         barrier.result = ["ok", sorted(barrier.wanted - self._gone)]
-        del self._barriers[name]  # the next meeting may have this name
+        del self._barriers[name]  # the next barrier may have this name
     return barrier.result is not None
 
   # ---- Connections ----
@@ -178,11 +177,11 @@ class Service:
       peer.close()
 
   def _watch(self, peer, process):
-    """A process lives for as long as it keeps this connection."""
+    """Counts a process as alive as long as it keeps this connection open."""
     with self._changed:
       self._present.add(process)
     try:
-      peer.recv_bytes()  # nothing comes but the end
+      peer.recv_bytes()  # the process sends nothing on it; reading ends when the connection closes
     finally:
       with self._changed:
         self._present.discard(process)
@@ -205,20 +204,20 @@ class Service:
 # ---- The client ----
 
 class Client:
-  """Looks like jaxlib's DistributedRuntimeClient; `error` is the type of what it raises."""
+  """Has the interface of jaxlib's DistributedRuntimeClient; `error` is the type of the exceptions that it raises."""
 
   def __init__(self, process: int, error, service: Service | None, address: str = ""):
     self._process, self._error, self._service, self._address = process, error, service, address
-    self._threads = threading.local()  # a connection for each: answers may be awaited for long
+    self._threads = threading.local()  # one connection per thread, because an answer may take long
     self._lock = threading.Lock()
     self._presence: connection.Connection | None = None
     atexit.register(self.shutdown)
 
   def connect(self) -> None:
-    """Nothing: the first request connects."""
+    """Does nothing: the first request connects."""
 
   def shutdown(self) -> None:
-    """Leaves the service; the first process waits for those that use it, unless it has failed."""
+    """Disconnects from the service.  The first process waits for the processes that use it, unless it has failed."""
     with self._lock:
       presence, self._presence = self._presence, None
     if presence is not None:
@@ -263,7 +262,9 @@ class Client:
               seconds=timeout_in_ms / 1000)
 
   def get_live_nodes(self, process_ids) -> dict[int, int]:
-    """The processes that live, once all of them have asked; a number tells lives apart."""
+    """The processes that are alive, once all of them have asked.  A number distinguishes a restarted process from a
+    dead one.
+    """
     processes = sorted(process_ids)
     return dict.fromkeys(self._ask("meet", f"live {processes}", processes, None, True,
                                    seconds=None), 1)
@@ -277,7 +278,7 @@ class Client:
       raise self._error(str(failure)) from None
 
   def _ask_far(self, op, args, seconds):
-    # Whatever interrupts a request leaves its answer unread: the next one needs a new connection.
+    # After an interrupt, the answer to the request is unread, so the next request needs a new connection.
     peer = getattr(self._threads, "peer", None) or self._connect_thread()
     self._threads.peer = None
     try:
@@ -320,7 +321,7 @@ class Client:
 
 
 class NoPreemption:
-  """Looks like jaxlib's PreemptionSyncManager: the end of the job is never announced here."""
+  """Has the interface of jaxlib's PreemptionSyncManager.  It never announces a preemption."""
 
   def reached_sync_point(self, step: int) -> bool:
     del step
@@ -331,14 +332,14 @@ class NoPreemption:
 
 
 def make_client(process: int, num_processes: int, error):
-  """The client of one process of a job; None if the first one cannot serve.
+  """The client of one process of a job; None if the first process cannot run the service.
 
-  Called by all processes alike, which have just made a pod together.  Raises OSError if they cannot
-  reach each other any more.
+  All processes call this function, right after they have made a pod together.  Raises OSError if they can no longer
+  reach each other.
   """
   service, address = None, ""
   if process == 0:
-    with contextlib.suppress(OSError):  # without it all processes do
+    with contextlib.suppress(OSError):  # then all processes go without it
       service = Service(num_processes)
       address = service.address()
   address = _tell_world(address)
@@ -346,7 +347,7 @@ def make_client(process: int, num_processes: int, error):
 
 
 def _tell_world(text: str) -> str:
-  """The text of the first process, in every process."""
+  """Sends a text of the first process to all processes."""
   tell = foreign.library().minipod_tell_world
   tell.argtypes, tell.restype = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t], ctypes.c_char_p
   heard = ctypes.create_string_buffer(_ADDRESS_BYTES)

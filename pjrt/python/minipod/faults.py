@@ -1,4 +1,4 @@
-"""Faults while the pod lives (pjrt/package/pjrt_faults.h)."""
+"""Injects and removes faults of the pod in use (pjrt/package/pjrt_faults.h)."""
 
 import ctypes
 import json

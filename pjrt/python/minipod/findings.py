@@ -1,13 +1,13 @@
-"""What could be done otherwise: the end of a time report, each with its share of the step and its line."""
+"""The findings at the end of a time report: suggestions, each with its share of the step and its line."""
 
 import html
 import textwrap
 
 from minipod import report as reports
 
-LEAST = 0.02  # of a program's time; less is not reported
-PROGRAM = 0.05  # of the time of all programs; programs below are not reported
-PLACE = 80  # characters of a line's place; of a longer path the end
+LEAST = 0.02  # share of a program's time below which a finding is left out
+PROGRAM = 0.05  # share of the time of all programs below which a program is left out
+PLACE = 80  # characters of a line's path; of a longer path, the end is shown
 
 
 def _place(row: dict) -> str:
@@ -17,7 +17,7 @@ def _place(row: dict) -> str:
 
 
 def _repeated(program: dict, whole: float) -> list[tuple[float, str]]:
-  """All work that devices repeat is one finding; where most of it is stands with it."""
+  """Combines all work that devices repeat into one finding, with the place that has the largest part."""
   rows = [row for row in program.get("findings", []) if row["finding"] == "repeated"]
   time = sum(row["time"] for row in rows)
   if not rows or time < LEAST * whole:
@@ -43,7 +43,7 @@ def _of_program(program: dict, whole: float) -> list[tuple[float, str]]:
 
 
 def _exposed(program: dict, whole: float, mesh) -> list[tuple[float, str]]:
-  """Collectives that devices wait for, by axis of the mesh; with the line of the one that takes longest."""
+  """Collectives that devices wait for, by mesh axis, each with the line of the longest one."""
   sums: dict[str, float] = {}
   longest: dict[str, dict] = {}
   for row in program.get("collectives", []):
@@ -56,35 +56,32 @@ def _exposed(program: dict, whole: float, mesh) -> list[tuple[float, str]]:
 
 
 def of_program(program: dict, mesh=None) -> list[tuple[float, str]]:
-  """Findings of a program, the heaviest first: which share of its time, and what.
-
-  `mesh`: as `report.axes_of` gives it.
-  """
+  """Findings of a program with their shares of its time, the largest first.  `mesh`: the result of `report.axes_of`."""
   whole = reports.whole(program)
   found = [*_of_program(program, whole), *_exposed(program, whole, mesh)] if whole else []
   return [(time / whole, text) for time, text in sorted(found, key=lambda one: -one[0])]
 
 
 def slow_devices(report: dict) -> list[str]:
-  """Devices, few among many, that work longer than the rest."""
+  """Devices that work longer than the rest, if they are few."""
   return [f"device {row['device']} works {row['times']:.1f} times as long as the others"
           for row in report.get("findings", []) if row["finding"] == "slow"]
 
 
 def page(program: dict, mesh=None) -> str:
-  """The findings of a program for a page of HTML."""
+  """Formats the findings of a program for an HTML page."""
   rows = "".join(f"<li>{100 * share:.1f} %: {html.escape(text)}</li>" for share, text in of_program(program, mesh))
   return f"<p>findings</p><ul>{rows}</ul>" if rows else ""
 
 
 def _wrapped(share: str, text: str) -> list[str]:
-  # A path is never cut.
+  # A path is never truncated.
   return textwrap.wrap(text, reports.COLUMNS, initial_indent=f"  {share:>7}  ", subsequent_indent=" " * 11,
                        break_long_words=False, break_on_hyphens=False)
 
 
 def lines(report: dict, mesh=None) -> list[str]:
-  """The end of the text report; nothing where nothing is found."""
+  """Formats the end of the text report; empty if nothing was found."""
   in_all = sum(program["seconds"] for program in report["programs"])
   out = []
   for program in report["programs"]:

@@ -24,21 +24,21 @@ class _Function(ctypes.Structure):  # minipod_foreign_function_t, pjrt/package/p
 
 
 _BEFORE_USE = ctypes.CFUNCTYPE(None)
-_kept = []  # callbacks that the library may call for as long as the process lives
+_kept = []  # callbacks that the library may call until the process ends
 _lock = threading.Lock()
 _library = None
 
 
 class RegistrationError(ValueError):
-  """The library has refused a registration; the message says why."""
+  """The library has refused a registration; the message gives the reason."""
 
 
 def library() -> ctypes.CDLL:
-  """The plugin library, with the types of the functions that are called here."""
+  """The plugin library, with the types of the functions that this module calls."""
   global _library
   with _lock:
     if _library is None:
-      loaded = ctypes.CDLL(minipod.library_path())  # the same one that JAX has opened
+      loaded = ctypes.CDLL(minipod.library_path())  # the file that JAX has opened, too
       loaded.minipod_register_foreign_function.argtypes = [ctypes.POINTER(_Function)]
       loaded.minipod_register_foreign_function.restype = ctypes.c_char_p
       loaded.minipod_register_foreign_type.argtypes = [
@@ -116,15 +116,15 @@ def register_type(name: str, registration) -> None:
 
 
 def register_pool(prefix: str, get, set, usual: int) -> None:
-  """Says that functions whose names begin with `prefix` call a library with threads of its own.
+  """Declares that functions whose names begin with `prefix` call a library that has its own threads.
 
-  Calls on small matrices set the library's number of threads to 1 for as long as they run.
+  While such a function works on small matrices, minipod sets the library's number of threads to 1.
 
   Args:
-    prefix: of functions; the first registration of a prefix stays.
+    prefix: of functions; only the first registration of a prefix counts.
     get: a function of a C library that returns the number of threads.
-    set: one that sets it.
-    usual: the number if it was not set; any other is left alone.
+    set: a function that sets it.
+    usual: the number that the library chooses by default; minipod does not change any other number.
 
   Raises:
     RegistrationError: the library refuses it.

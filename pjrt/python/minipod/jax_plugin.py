@@ -1,7 +1,7 @@
-"""What JAX calls at its first use of a backend: registers the platform "minipod".
+"""The functions that JAX calls at its first use of a backend: they register the platform "minipod".
 
-Everything else that minipod adds to JAX is in `minipod.jax`, a step for each feature.  A step that
-fails (another version of JAX, say) costs its feature and says so, never the platform.
+Everything else that minipod adds to JAX is in `minipod.jax`, with a step for each feature.  If a step fails (for
+example with another version of JAX), its feature is missing and a warning says so.  The platform itself still works.
 """
 
 import os
@@ -28,13 +28,12 @@ from minipod.jax import replicas
 from minipod.jax import rules
 from minipod.jax import start
 
-# Above every other plugin's default, so that an installed minipod is the default backend.
+# Higher than the default priority of every other plugin, so that an installed minipod is the default backend.
 PRIORITY = 500
-# The JAX versions this package was tested with: from the first, to before the second.
+# The JAX versions that this package was tested with: from the first, up to but without the second.
 TESTED_JAX = ((0, 9), (0, 13))
 
-# The steps that are applied before JAX makes a client, in this order; some steps have guards of
-# their own.
+# The steps that are applied before JAX makes a client, in this order.  Some steps have their own guards.
 _STEPS = (
     ("which lines are the user's own", programs.leave_out_own_lines),
     ("to wait for flax.nnx", modules.name_layers),
@@ -48,7 +47,7 @@ _STEPS = (
     ("the rule for 'pbroadcast_start'", rules.take_rule_if_any, "cuda", "pbroadcast_start"),
     ("the rule for 'psend'", rules.take_rule, "cuda", "psend", True),
     ("the rule for 'precv'", rules.take_rule, "cuda", "precv", True),
-    # Moves between memory spaces inside a program; JAX drops them by default.
+    # Moves between memory spaces inside a program, which JAX drops by default.
     ("the rule for 'device_put'", rules.take_rule, "tpu", "device_put"),
     ("the rule for 'approx_top_k'", rules.install_top_k),
     ("decompositions", linalg.install),
@@ -80,7 +79,7 @@ _is_taught = False
 
 
 def version_warning(version: str) -> str | None:
-  """What to tell the user of this JAX version; None if it was tested."""
+  """The warning about this JAX version; None if it was tested."""
   first, end = TESTED_JAX
   found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
   if first <= found < end:
@@ -91,9 +90,9 @@ def version_warning(version: str) -> str | None:
 
 
 def initialize() -> None:
-  """Registers the plugin and teaches JAX its name; called by JAX, once per process.
+  """Registers the plugin and its name with JAX, which calls this once per process.
 
-  Where the user has chosen other platforms, no step is applied until this one is wanted.
+  If the user has chosen other platforms, no step is applied until the user selects minipod.
   """
   # Known before the registration, which computes the flag "experimental" from it.
   guard.teach("that minipod is not experimental", start.mark_nonexperimental)
@@ -110,7 +109,7 @@ def initialize() -> None:
 
 
 def _teach() -> None:
-  """All steps, once per process."""
+  """Applies all steps, once per process."""
   global _is_taught
   if _is_taught:
     return

@@ -1,4 +1,4 @@
-"""What notebooks show: reports as pages, pods as pictures, and cells by their numbers."""
+"""What notebooks show: reports as web pages, pods as pictures, and lines by their cells."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from minipod import report
 
 
 class Report(str):
-  """A report as a text, which notebooks show as a page."""
+  """A report as text, which notebooks show as a web page."""
 
   _make_page = None
 
@@ -23,12 +23,12 @@ class Report(str):
   def _repr_pretty_(self, printer, cycle) -> None:
     printer.text(str(self))
 
-  def __reduce__(self):  # what makes the page stays in the process
+  def __reduce__(self):  # the user's process keeps the function that makes the page
     return str, (str(self),)
 
 
 class Topology:
-  """The pod that a line, a file or the environment makes: a table as a text, and a picture in notebooks."""
+  """The pod that a line, a file or the environment describes: a table as text, and a picture in notebooks."""
 
   def __init__(self, pod: str | None = None, loads=None):
     self._words = [] if pod is None else [str(pod)]
@@ -45,7 +45,7 @@ class Topology:
 
   @property
   def svg(self) -> str:
-    """The picture, with links coloured where loads were given."""
+    """The picture, with coloured links if loads were given."""
     return self._ask("--svg", *self._loads)
 
   def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class Topology:
 
 
 def used_pod() -> str | None:
-  """The pod that `minipod.use` has chosen; None: that of the environment."""
+  """The pod that `minipod.use` has chosen; None: the pod of the environment."""
   if "jax" not in sys.modules:
     return None
   options = getattr(sys.modules["jax"].config, "jax_pjrt_client_create_options", None)
@@ -64,7 +64,7 @@ def used_pod() -> str | None:
 
 
 def _cells() -> dict[str, str]:
-  """What files that a notebook has made of its cells are called: "In [3]"."""
+  """Maps the names of files that a notebook makes of its cells to names such as "In [3]"."""
   if "IPython" not in sys.modules:
     return {}
   shell = sys.modules["IPython"].get_ipython()
@@ -73,7 +73,7 @@ def _cells() -> dict[str, str]:
 
 
 def name_cells(value, cells: dict[str, str] | None = None):
-  """A report with the lines of cells named by the cells' numbers."""
+  """A report in which lines of cells have the cells' names."""
   cells = _cells() if cells is None else cells
   if not cells:
     return value
@@ -89,7 +89,7 @@ def name_cells(value, cells: dict[str, str] | None = None):
 
 
 def html(reports: list[dict], mesh=None, tokens: float | None = None) -> str:
-  """The reports of all clients, to stand in a page."""
+  """The reports of all clients, as parts of a page."""
   from minipod import report_page
 
   return "".join(report_page.body(each, mesh, tokens, key=f"r{os.urandom(4).hex()}{i}") for i, each in enumerate(reports))

@@ -1,6 +1,6 @@
-"""The time report for people: at most 100 columns, and every table adds up.
+"""The time report as text: at most 100 columns wide, and the rows of every table sum to the total.
 
-What it is made of is what the library says as JSON (sim/model/report/report_table.h).
+It is made from the library's JSON (sim/model/report/report_table.h).
 """
 
 import itertools
@@ -17,18 +17,17 @@ ROWS = 20
 PROGRAMS = 8
 
 
-# Control characters, which could steer a terminal: names come from a program, and files from
-# anywhere.
+# Control characters, which could control a terminal: names come from programs, and files from anywhere.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def visible(text: str) -> str:
-  """A name without control characters: these as "\\x1b"."""
+  """A name with its control characters escaped, as in "\\x1b"."""
   return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def only_visible(value):
-  """The same with all of its texts visible."""
+  """The same report with all of its texts escaped."""
   if isinstance(value, str):
     return visible(value)
   if isinstance(value, list):
@@ -39,7 +38,7 @@ def only_visible(value):
 
 
 def title(program: dict) -> str:
-  """The name of a program, with its number where others have the same: "jit_f #2"."""
+  """The name of a program, with its number if others have the same name: "jit_f #2"."""
   return program["name"] + (f" #{program['number']}" if program.get("number") else "")
 
 
@@ -76,7 +75,7 @@ def seconds(value: float) -> str:
 
 
 def is_nothing(part: float, whole: float) -> bool:
-  """Whether a share is shown as 0.0 %, so that no row is needed for it."""
+  """Whether a share would be shown as 0.0 %, so that it needs no row."""
   return part < 0.0005 * whole or part <= 0
 
 
@@ -89,17 +88,17 @@ def _count(number: int, what: str) -> str:
 
 
 def each_launch(program: dict) -> float:
-  """Seconds of a launch, on the average."""
+  """Mean seconds of a launch."""
   return program["seconds"] / max(1, program["launches"])
 
 
 def partners(program: dict) -> float:
-  """Devices that take part in a launch, on the average: clients without SPMD have one launch for each."""
+  """Mean number of devices that take part in a launch.  Clients without SPMD make one launch per device."""
   return program["runs"] / max(1, program["launches"])
 
 
 def whole(program: dict) -> float:
-  """Seconds of all devices, each of which has a launch until the slowest ends."""
+  """Seconds of all devices; each device is busy with a launch until the slowest device ends it."""
   return max(program["available"], program["seconds"] * partners(program))
 
 
@@ -108,7 +107,7 @@ def _part(program: dict, time: float) -> float:
 
 
 def work(program: dict) -> float:
-  """The part of a program's time that its devices work."""
+  """The part of a program's time in which its devices compute."""
   return _part(program, program["work"])
 
 
@@ -118,12 +117,12 @@ def exposed(program: dict) -> float:
 
 
 def operations(program: dict) -> float:
-  """Of matmuls, over all devices and launches."""
+  """Operations of matmuls, over all devices and launches."""
   return sum(each["flops"] for each in program["classes"] if each["class"] in ("matmul", "convolution"))
 
 
 def utilisation(report: dict, program: dict) -> float | None:
-  """Matmul operations as a share of what the devices could have done; None: no rate is described."""
+  """Matmul operations as a share of those at peak rate; None: the description has no peak rate."""
   rate = report["flops"].get("bf16") or max(report["flops"].values(), default=0)
   if not rate or not program["available"]:
     return None
@@ -131,7 +130,8 @@ def utilisation(report: dict, program: dict) -> float | None:
 
 
 def mfu(report: dict, program: dict, model_flops: float | None = None) -> float | None:
-  """Model FLOPs utilisation: of a launch's own operations, or those of its matmuls that no checkpoint recomputes."""
+  """Model FLOPs utilisation, from the given operations per launch, or from the matmuls that no checkpoint recomputes.
+  """
   rate = report["flops"].get("bf16") or max(report["flops"].values(), default=0)
   if not rate or not program["available"]:
     return None
@@ -140,7 +140,7 @@ def mfu(report: dict, program: dict, model_flops: float | None = None) -> float 
   return done / (rate * whole(program))
 
 
-# Of a name stack: what JAX puts around and between the names that users give.
+# Parts of a name stack that JAX puts around and between the user's names.
 _WRAPPED = re.compile(r"^(?:jit|pjit|jvp|transpose|vmap|pmap|checkpoint|remat|custom_jvp|custom_vjp)\((.*)\)$")
 _BRANCH = re.compile(r"branch_\d+_fun$")
 _BETWEEN = {"", "while", "body", "cond", "branch", "closed_call", "core_call", "checkpoint", "remat",
@@ -167,7 +167,9 @@ def layer(path: str) -> str:
 
 
 def axes(row: dict, mesh: dict | None) -> str:
-  """The axes of a collective: of the program's mesh, or of this one, or the distribution of its groups."""
+  """The mesh axes of a collective, from the program's mesh or from `mesh`; without a mesh, the distribution of its
+  groups.
+  """
   if row.get("axes"):
     return row["axes"]
   if not row["members"] or not row["first_members"] or row["kind"] == "collective_permute":
@@ -180,7 +182,7 @@ def axes(row: dict, mesh: dict | None) -> str:
 
 
 def axes_of(mesh) -> dict[tuple[int, int], str]:
-  """Groups along each choice of a mesh's axes, by their size and the distance of their first two members."""
+  """The groups along each choice of a mesh's axes, by their size and the distance of their first two members."""
   ids = [device.id for device in mesh.devices.flat]
   names = list(mesh.axis_names)
   shape = [mesh.shape[name] for name in names]
@@ -210,7 +212,7 @@ def _key(row: dict, by: str, mesh: dict | None) -> str:
 
 
 def _rows(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, float]]:
-  """Groups with how they are spent and the time of all devices, the longest first."""
+  """Groups, each with the activity and the time of all devices, the longest first."""
   sums: dict[tuple[str, str], float] = {}
   tables = (("work", program["ops"], "time"), ("collective", program["collectives"], "exposed"))
   if by == "layer":
@@ -230,7 +232,7 @@ def _end(text: str, width: int) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-  """What a row is called: of a long place the ends of both paths, of the user's line and of the library's."""
+  """The title of a row; of a long place, the ends of both paths are shown, the user's and the library's."""
   if len(name) <= width or ", in " not in name:
     return _end(name, width)
   user, _, library = name.partition(", in ")
@@ -247,7 +249,7 @@ def _line(name: str, what: str, time: float, program: dict) -> str:
 
 
 def _missing(program: dict, by: str, what: str) -> float:
-  """Seconds of all devices that have no row in the tables of which groups are made."""
+  """Seconds of all devices that have no row in the tables from which groups are made."""
   if by == "layer":
     return max(0.0, program[what] - sum(row[what] for row in program["layers"]))
   if by in ("class", "axis") and what == "work":
@@ -256,7 +258,7 @@ def _missing(program: dict, by: str, what: str) -> float:
 
 
 def table(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, float]]:
-  """Rows of a program that add up to all of its time, without those of what is hidden."""
+  """Rows that sum to the whole time of a program, without rows of hidden time."""
   rows = _rows(program, by, mesh)
   kept = [row for row in rows[:ROWS] if not is_nothing(row[2], whole(program))]
   rest = {what: sum(row[2] for row in rows[len(kept):] if row[1] == what) + _missing(program, by, what)
@@ -274,7 +276,7 @@ def _memory(size: int) -> str:
 
 
 def facts(report: dict, program: dict, tokens: float | None) -> list[str]:
-  """What one line says of a program; `tokens` is of the program that takes longest."""
+  """The line about a program; `tokens` belongs to the program that takes longest."""
   found = [f"{_count(program['launches'], 'launch')} of {seconds(each_launch(program))}"
            f" on {_count(round(partners(program)), 'device')}"]
   if (used := utilisation(report, program)) is not None:
@@ -287,7 +289,7 @@ def facts(report: dict, program: dict, tokens: float | None) -> list[str]:
 
 
 def guesses(program: dict) -> list[str]:
-  """Branches and loops whose condition was not computed (`values: shapes`), and the path that was guessed."""
+  """Branches and loops whose condition was not computed (`values: shapes`), and the path that minipod guessed."""
   lines = []
   for guess in program["guessed"]:
     what = (f"branch {guess['taken']} of 0 to {guess['branches'] - 1}" if guess["branches"]
@@ -313,7 +315,7 @@ def head(report: dict) -> str:
 
 
 def notes(report: dict) -> list[str]:
-  """What a reader of the tables has to know."""
+  """Notes that readers of the tables need."""
   lines = []
   if not any(report["flops"].values()):
     lines.append("the pod describes no rates: defaults were assumed")
@@ -345,7 +347,7 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
                  f" {share(time, in_all):>9}")
   for program in programs[:PROGRAMS]:
     lines += ["", *_program(report, program, by, known, tokens)]
-  from minipod import findings  # which needs this module
+  from minipod import findings  # it needs this module
 
   return "\n".join([*lines, *findings.lines(report, known)])
 

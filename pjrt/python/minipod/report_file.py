@@ -1,4 +1,4 @@
-"""Time reports and timelines as files of any origin, so reading is checked and bounded."""
+"""Reads time reports and timelines from files.  They may come from anywhere, so reading is checked and bounded."""
 
 import gzip
 import io
@@ -8,10 +8,10 @@ import pathlib
 import stat
 import zlib
 
-MOST_BYTES = 1 << 30  # of a file, after decompression
+MOST_BYTES = 1 << 30  # bytes of a file, after decompression
 
-# What a report has to have, for what is made of it: names of members with what they are.  `float`: a number that
-# is not negative; `int`: such a whole number; a list: of such; "?": the member may be missing.
+# The members that a report must have, with their types.  `float`: a number that is not negative; `int`: a whole number
+# that is not negative; a list: a list of such objects; "?": the member may be missing.
 _LINK = {"busiest_link?": str, "link_bytes?": float, "link_seconds?": float}
 _PROGRAM = {
     "name": str, "number?": int, "devices": int, "launches": int, "runs": int, "seconds": float, "available": float,

@@ -1,4 +1,4 @@
-"""The time report as one page of HTML without anything beside it: for each program a picture and a table at a time."""
+"""The time report as one HTML page without other files: for each program a picture, and one table at a time."""
 
 import html
 
@@ -7,7 +7,7 @@ from minipod import report
 from minipod import step_picture
 
 _COLOURS = {"work": "#3b7dd8", "collective": "#d8733b", "waiting": "#b9a13a", "idle": "#c8c8c8"}
-# Tables are chosen without scripts: of a group of radio buttons the checked one shows what follows its label.
+# Tables are chosen without scripts: the checked radio button of a group shows the table that follows its label.
 _STYLE = """
 .minipod { font: 14px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #222; background: #fff }
 .minipod table { border-collapse: collapse; width: 100%; table-layout: fixed; margin: .5em 0 1.5em }
@@ -47,7 +47,7 @@ def _bar(program: dict) -> str:
 
 
 def _inline(svg: str) -> str:
-  """A picture as part of a page, which needs no name of its own for the language."""
+  """A picture as a part of the page; inside HTML it needs no XML namespace."""
   return svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")
 
 
@@ -88,9 +88,9 @@ def _program(described: dict, program: dict, mesh, tokens, number: str, step: st
 
 
 def body(described: dict, mesh=None, tokens: float | None = None, steps: dict[str, str] | None = None, key: str = "0") -> str:
-  """What a page shows of one client's report, to stand in any page; arguments as those of `page`.
+  """The part of a page about one client's report, for use in any page; arguments as for `page`.
 
-  With `key` the tabs of several reports in one page are kept apart.
+  With `key`, the tabs of several reports in one page stay independent.
   """
   known = report.axes_of(mesh) if mesh is not None else None
   whole = sum(program["seconds"] for program in described["programs"])
@@ -106,6 +106,6 @@ def body(described: dict, mesh=None, tokens: float | None = None, steps: dict[st
 
 
 def page(described: dict, mesh=None, tokens: float | None = None, steps: dict[str, str] | None = None) -> str:
-  """The page of one client's report; arguments as those of `report.summary`, and pictures of steps by program."""
+  """The page of one client's report.  Arguments as for `report.summary`, and pictures of steps by program."""
   return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(report.head(described))}</title>'
           f"{body(described, mesh, tokens, steps)}</html>\n")

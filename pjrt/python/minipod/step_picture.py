@@ -1,4 +1,4 @@
-"""A step as a picture: which kernels reach what, and when they and the collectives are under way."""
+"""Draws a step: the rates that kernels reach, and when kernels and collectives run."""
 
 import dataclasses
 import html
@@ -16,7 +16,7 @@ OTHER = "#aa3377"
 
 @dataclasses.dataclass
 class Kernel:
-  """All of one kernel: `seconds`, `flops` and `bytes` are sums."""
+  """The sums over all runs of one kernel: `seconds`, `flops` and `bytes`."""
 
   name: str
   place: str
@@ -35,7 +35,7 @@ def _kind(event: dict) -> str:
 
 
 def kernels_of(events: list[dict]) -> list[Kernel]:
-  """The kernels that compute, of a timeline."""
+  """The kernels of a timeline that compute."""
   sums: dict[tuple, Kernel] = {}
   for e in events:
     args = e["args"]
@@ -49,13 +49,13 @@ def kernels_of(events: list[dict]) -> list[Kernel]:
 
 
 def kernels_of_report(program: dict) -> list[Kernel]:
-  """The same of a program's rows in a report."""
+  """The same for a program's rows in a report."""
   return [Kernel(op["name"], op["at"], op["class"], op["time"], op["flops"] * op["count"], op["bytes"] * op["count"])
           for op in program["ops"] if op.get("flops", 0) > 0 and op.get("bytes", 0) > 0 and op.get("count") and op["time"] > 0]
 
 
 def _lanes_of(events):
-  """(category, [events of a lane]): in a lane nothing is at the same time."""
+  """(category, [events of a lane]); events in one lane do not overlap."""
   for category in sorted({e["cat"] for e in events}, key=lambda c: (c != "work", c)):
     lanes: list[list[dict]] = []
     for e in sorted((e for e in events if e["cat"] == category), key=lambda e: e["ts"]):
@@ -97,7 +97,7 @@ def _human(number: float, unit: str = "") -> str:
 
 
 def _scale(values, begin: float, end: float):
-  """Powers of ten around the values, and where a value stands between two places."""
+  """The powers of ten around the values, and the position of a value between two places."""
   low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)) + 0.1)
   return range(low, high + 1), lambda value: begin + (math.log10(value) - low) / (high - low) * (end - begin)
 
@@ -142,7 +142,7 @@ def _draw_timeline(picture, lanes, duration: float, top: float) -> None:
 
 
 def roofline(kernels: list[Kernel], flops: float | None = None, bandwidth: float | None = None) -> str:
-  """A circle for each kernel below the roofs; these are the best that a kernel reaches where they are not known."""
+  """A circle for each kernel, below the roofs.  If the roofs are unknown, they are the best rates of the kernels."""
   flops = flops or max(k.flops / k.seconds for k in kernels)
   bandwidth = bandwidth or max(k.bytes / k.seconds for k in kernels)
   picture = _Picture(ROOFS)

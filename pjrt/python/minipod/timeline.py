@@ -1,4 +1,4 @@
-"""Timelines (MINIPOD_TRACE) as data: how busy links were, and what a device did in a step."""
+"""Reads timelines (MINIPOD_TRACE): how busy links were, and what a device did in a step."""
 
 import json
 import zlib
@@ -7,11 +7,11 @@ from minipod import report_file
 
 
 class Nothing(ValueError):
-  """A timeline in which there is nothing of what was asked for."""
+  """The timeline contains nothing of what was requested."""
 
 
 def _inflate(data: bytes) -> bytes:
-  """What a file of gzip's has, also of one whose end is missing."""
+  """The contents of a gzip file, even if its end is missing."""
   parts, size = [], 0
   while data[:2] == b"\x1f\x8b":  # a file may have several members
     packed = zlib.decompressobj(31)
@@ -79,7 +79,7 @@ def loads_of(events: list[dict], program: str | None = None) -> dict[str, float]
 
 
 def step_of(events: list[dict], program: str | None, device: int) -> tuple[dict, list[dict]]:
-  """The last launch of the program on a device, and what the device does in it, from the launch's beginning on."""
+  """The last launch of the program on a device, and the device's events in it, with times from the launch's start."""
   rows = {(e["pid"], e["tid"]) for e in events
           if e["name"] == "thread_name" and e["args"]["name"].split(",")[0] == f"device {device}"}
   own = [e for e in _slices(events) if (e["pid"], e["tid"]) in rows]
@@ -92,5 +92,5 @@ def step_of(events: list[dict], program: str | None, device: int) -> tuple[dict,
 
 
 def write_loads(loads: dict[str, float]) -> str:
-  """As `minipod topo --loads` reads them."""
+  """Formats loads as `minipod topo --loads` reads them."""
   return "".join(f"{name}: {load:.4f}\n" for name, load in sorted(loads.items()))

@@ -1,10 +1,10 @@
-"""What torch_xla loads for `PJRT_DEVICE=MINIPOD`: its entry-point group is `torch_xla.plugins`.
+"""The plugin that torch_xla loads for `PJRT_DEVICE=MINIPOD`, by the entry-point group `torch_xla.plugins`.
 
-torch_xla asks a plugin how many processes `torch_xla.launch` is to start, tells each of them who it
-is before it makes a client, and hands the client's options to the library.  Here a process has all
-devices of its pod, and `torch_xla.launch` runs a thread for each.  With `MINIPOD_PROCESSES=N` it
-starts N processes, which share the pod's devices.  They, and those of torchrun, find each other by
-torch_xla's coordinator; those of an `mpirun` by MPI.
+torch_xla asks a plugin how many processes `torch_xla.launch` should start.  It gives each of them its number before it
+makes a client, and passes the client's options to the library.  By default one process has all devices of its pod, and
+`torch_xla.launch` runs a thread for each.  With `MINIPOD_PROCESSES=N` it starts N processes, which share the pod's
+devices.  These processes, and those of torchrun, find each other by torch_xla's coordinator.  Processes of an `mpirun`
+find each other by MPI.
 """
 
 import os
@@ -19,14 +19,14 @@ from minipod import clock
 
 
 class _Place(NamedTuple):
-  """Which process of a job this is, and which of those on its host."""
+  """The number of this process in its job, and its number on its host."""
   rank: int
   size: int
   local_rank: int
   local_size: int
 
 
-# Where MPI launchers say it.
+# The variables in which MPI launchers set it.
 _LAUNCHERS = (
     _Place("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
            "OMPI_COMM_WORLD_LOCAL_SIZE"),
@@ -35,7 +35,7 @@ _LAUNCHERS = (
 
 
 def _mpi_place() -> _Place | None:
-  """The place that an MPI launcher has given this process; None without one."""
+  """The position that an MPI launcher has given this process; None without such a launcher."""
   if os.environ.get("MINIPOD_BOOTSTRAP") == "none":
     return None
   for names in _LAUNCHERS:
@@ -56,7 +56,7 @@ def _number(*names: str, default: int) -> int:
 
 
 def _torch_place() -> _Place:
-  """The place as torch_xla's own coordinator reads it."""
+  """The position as torch_xla's own coordinator reads it."""
   local_rank = _number(xenv.PJRT_LOCAL_PROCESS_RANK, "LOCAL_RANK", default=0)
   local_size = _number(xenv.PJRT_LOCAL_PROCESS_COUNT, "LOCAL_WORLD_SIZE", default=1)
   return _Place(_number("RANK", default=local_rank), _number("WORLD_SIZE", default=local_size),
@@ -75,11 +75,11 @@ class DevicePlugin(plugins.DevicePlugin):
     return minipod.library_path()
 
   def physical_chip_count(self) -> int:
-    """How many processes `torch_xla.launch` starts here."""
+    """The number of processes that `torch_xla.launch` starts."""
     count = _number("MINIPOD_PROCESSES", default=1)
     if count == 1 or _mpi_place() is not None or "WORLD_SIZE" in os.environ:
       return 1
-    # The processes inherit where their coordinator is; the first of them starts it.
+    # The processes inherit the address of their coordinator; the first process starts it.
     os.environ.setdefault("XLA_COORDINATOR_PORT", str(_free_port()))
     return count
 
@@ -100,9 +100,9 @@ class DevicePlugin(plugins.DevicePlugin):
   def configure_multiprocess(self, local_rank: int, local_world_size: int,
                              global_rank: int | None = None,
                              global_world_size: int | None = None) -> None:
-    """torch_xla gives the first two; the others are what `RANK` and `WORLD_SIZE` say."""
+    """torch_xla sets the first two variables; `RANK` and `WORLD_SIZE` determine the others."""
     place = _mpi_place()
-    if place is not None:  # each process of the job may have started one of its own
+    if place is not None:  # each process of the job may have started processes of its own
       os.environ[xenv.PJRT_LOCAL_PROCESS_RANK] = str(place.local_rank)
       os.environ[xenv.PJRT_LOCAL_PROCESS_COUNT] = str(place.local_size)
       return
@@ -112,7 +112,7 @@ class DevicePlugin(plugins.DevicePlugin):
     self._place = _Place(rank, size, local_rank, local_world_size)
 
   def client_create_options(self) -> dict:
-    # The client comes next. Until then, and without it, the clocks are the system's.
+    # torch_xla makes the client next.  Until then, and without a client, Python's clocks are the system's.
     if os.environ.get("MINIPOD_CLOCK") == "virtual":
       clock.follow()
     if self._is_one_device:

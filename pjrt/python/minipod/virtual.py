@@ -1,4 +1,4 @@
-"""Virtual times, as the library keeps them (pjrt/package/pjrt_time.h)."""
+"""Virtual times, from the library (pjrt/package/pjrt_time.h)."""
 
 import ctypes
 

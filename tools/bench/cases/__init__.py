@@ -7,7 +7,7 @@ SECTIONS = ("elementwise", "reductions", "movement", "matmul", "convolution", "l
 
 
 def load(sections=SECTIONS, text=""):
-  """Section/name of every case that was asked for, in order, and the case."""
+  """Section/name of every requested case, in order, and the case."""
   chosen = {}
   for section in sections:
     for case in importlib.import_module(f"cases.{section}").CASES:

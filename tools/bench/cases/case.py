@@ -1,7 +1,7 @@
-"""What a case is, and the usual ways to build one.
+"""Defines a case, and the usual ways to build one.
 
-The lists of cases are read by a process that never opens a device, so nothing here makes an array
-before `build` is called: arguments are given as functions (`uniform(8, 8)` is one).
+The process that reads the lists of cases never opens a device, so nothing here makes an array before `build` is
+called.  Arguments are functions that make arrays (`uniform(8, 8)` is one).
 """
 
 import dataclasses
@@ -15,28 +15,28 @@ import numpy as np
 
 @dataclasses.dataclass
 class Work:
-  """What a case measures: its call, or its compiling when it has `lower`."""
-  call: Callable | None = None  # comes back when the results are there
-  compiled: jax.stages.Compiled | None = None  # tells the bytes of its temporaries
-  lower: Callable | None = None  # traces, and gives what is to be compiled
-  per: int = 1  # one call does this many of what is counted
-  resident: bool = False  # the bytes of the case are what devices and call add to the process
+  """What a case measures: its call, or, if it has `lower`, its compilation."""
+  call: Callable | None = None  # returns when the results are available
+  compiled: jax.stages.Compiled | None = None  # returns the bytes of its temporaries
+  lower: Callable | None = None  # traces, and returns what is to be compiled
+  per: int = 1  # number of counted units that one call does
+  resident: bool = False  # the memory of the case is what devices and call add to the process
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
   name: str
   build: Callable[[], Work]
-  devices: int = 1  # of the pod; cases of different pods run in different processes
+  devices: int = 1  # the pod; cases of different pods run in different processes
   x64: bool = False
-  limits: dict = dataclasses.field(default_factory=dict)  # of the ratios, by figure
-  has_share: bool = True  # of the machine's limits (limits.py): its bytes or operations bound it
+  limits: dict = dataclasses.field(default_factory=dict)  # largest allowed ratio, by measured quantity
+  has_share: bool = True  # whether one of the machine's limits (limits.py) bounds it by bytes or operations
 
 
 # ---- Arguments ----
 
 def uniform(*shape, dtype=np.float32, low=0.1, high=1.1):
-  """Numbers between two, in every position another."""
+  """Numbers between two bounds, a different one in each position."""
   def make():
     values = np.random.default_rng(7).random(shape, np.float32) * (high - low) + low
     return jnp.asarray(values, dtype)
@@ -80,7 +80,7 @@ def jitted(name, function, *arguments, per=1, **options):
 
 
 def stepped(name, function, state, *arguments, **options):
-  """A call whose result takes the place of its first argument, which is donated."""
+  """A call that donates its first argument, whose memory the result takes."""
   def build():
     f = jax.jit(function, donate_argnums=0)
     values = [argument() for argument in arguments]
@@ -95,7 +95,7 @@ def stepped(name, function, state, *arguments, **options):
 
 
 def compiling(name, function, *arguments, **options):
-  """Compiling a function, without its tracing."""
+  """Compiles a function; tracing does not count."""
   def build():
     values = [argument() for argument in arguments]
     return Work(lower=lambda: jax.jit(function).lower(*values))
@@ -103,7 +103,7 @@ def compiling(name, function, *arguments, **options):
 
 
 def temporaries(name, function, *arguments, **options):
-  """What a function's temporaries take; it is compiled and not run."""
+  """Measures a function's temporaries; the function is compiled but not run."""
   def build():
     shapes = [jax.eval_shape(argument) for argument in arguments]
     return Work(compiled=jax.jit(function).lower(*shapes).compile())
@@ -111,7 +111,7 @@ def temporaries(name, function, *arguments, **options):
 
 
 def gradient(function):
-  """The gradient of the sum of a function's result, by its first argument."""
+  """The gradient of the sum of a function's result, with respect to its first argument."""
   return jax.grad(lambda *arguments: function(*arguments).sum())
 
 

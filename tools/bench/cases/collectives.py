@@ -27,7 +27,7 @@ COLLECTIVES = {
 
 
 def collective(name, function, devices, size, *, turns=1):
-  """`size` is the bytes of a device's operand; with turns, as many in one program."""
+  """`size` is the bytes of a device's operand; with `turns`, one program has that many collectives."""
   def body(x):
     if turns == 1:
       return function(x)

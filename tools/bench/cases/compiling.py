@@ -1,4 +1,4 @@
-"""What compiling costs, tracing apart, and what the first calls of eager operations cost."""
+"""The cost of compiling without tracing, and of the first calls of eager operations."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ def loop(x):
 
 
 def first_calls():
-  """Twelve small operations that nothing has compiled yet."""
+  """Twelve small operations that have not been compiled yet."""
   x = jnp.ones((16, 16))
 
   def call():

@@ -1,4 +1,4 @@
-"""What a call costs beside its work: small programs, many arguments, many devices, transfers."""
+"""The cost of a call in addition to its work: small programs, many arguments, many devices, transfers."""
 
 import jax
 import jax.numpy as jnp
@@ -57,7 +57,7 @@ def to_device(size):
 
 
 def to_host(size):
-  """There is a fresh array every time: one that was copied before keeps its copy."""
+  """Makes a fresh array each time, because an array that was copied before keeps its copy."""
   def build():
     f, x = jax.jit(add_one), jnp.ones(size // 4)
     return Work(lambda: np.array(f(x)))

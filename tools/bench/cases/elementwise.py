@@ -1,4 +1,4 @@
-"""One wave of data, or a few: what the loops over elements cost."""
+"""The cost of loops over elements: one pass over the data, or a few."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ FUNCTIONS = {
     "gelu_gradient": gradient(jax.nn.gelu),
 }
 
-# Each is one transcendental to XLA's count, and takes several times what others do.
+# XLA counts each as one transcendental, but it takes several times as long as others.
 UNCOUNTED = ("power", "arctan2", "sin")
 
 

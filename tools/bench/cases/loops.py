@@ -1,4 +1,4 @@
-"""Loops whose bodies do little: the figures are those of one turn."""
+"""Loops whose bodies do little work.  Times are per iteration."""
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ def gru(w, inputs):
 
 
 def newton(x):
-  """Square roots, each lane until it is there."""
+  """Square roots; each lane iterates until it has converged."""
   return lax.while_loop(lambda r: jnp.abs(r * r - x) > 1e-3 * x, lambda r: (r + x / r) / 2, x)
 
 

@@ -1,4 +1,4 @@
-"""Matrix products of every size and type, alone and with what goes around them."""
+"""Matmuls of every size and type, alone and with surrounding operations."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ from jax import lax
 
 from cases.case import integers, jitted, normal
 
-# Shapes of one matrix by another, and of batches of them.
+# Shapes of two matrices, and of batches of them.
 SHAPES = ((1, 1024, 1024), (8, 1024, 4096), (128, 768, 3072))
 BATCHES = ((48, 128, 64, 128), (48, 128, 128, 64), (1024, 16, 16, 16))
 

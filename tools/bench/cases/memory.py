@@ -1,4 +1,4 @@
-"""The temporaries of programs too large to be run here: they are only compiled."""
+"""The temporaries of programs that are too large to run here: they are only compiled."""
 
 import jax
 import jax.numpy as jnp

@@ -8,7 +8,7 @@ from cases.case import Case, Work, integers, normal, stepped
 
 IMAGES = (normal(8, 32, 32, 3), integers(10, 8))
 DIGITS = (normal(256, 784), integers(10, 256))
-TEXT = integers(512, 8, 65)  # sentences of 64 words and what comes next
+TEXT = integers(512, 8, 65)  # sentences of 64 words, and the next word
 
 
 def adam_of(weights):
@@ -16,7 +16,7 @@ def adam_of(weights):
 
 
 def on_devices(name, loss, weights, batch, divide, devices=4):
-  """A step whose batch is divided among the devices, and its weights by their last axis or not."""
+  """A step whose batch is divided among the devices; optionally the last axis of its weights is, too."""
   def build():
     mesh = Mesh(jax.devices()[:devices], ("d",))
     first = weights()

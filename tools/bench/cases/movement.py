@@ -1,4 +1,4 @@
-"""Values that go elsewhere unchanged: transposes, gathers, scatters, sorts."""
+"""Operations that move values without changing them: transposes, gathers, scatters, sorts."""
 
 import jax
 import jax.numpy as jnp

@@ -1,8 +1,8 @@
-"""The nets whose training steps are measured, compiled, and asked for their memory.
+"""The nets whose training steps are measured, compiled, and checked for memory use.
 
-Each gives its weights by `…_weights` and its loss by `…_loss`; `training` makes a step of plain
-descent of a loss, `adam_training` one of Adam.  Weights are made by numpy: random numbers of JAX
-would have to be compiled first, which takes longer than what is measured.
+Each net has weights from `…_weights` and a loss `…_loss`.  `training` makes a step of gradient descent on a loss, and
+`adam_training` one of Adam.  NumPy makes the weights: JAX would first have to compile its random numbers, which takes
+longer than the measurement.
 """
 
 import jax
@@ -12,7 +12,7 @@ from jax import lax
 
 
 class Dense:
-  """Gives weights that keep the size of what goes through them."""
+  """Makes weights that keep the size of the values that they multiply."""
 
   def __init__(self):
     self.generator = np.random.default_rng(19)

@@ -1,4 +1,4 @@
-"""Reductions, and what has one in its middle."""
+"""Reductions, and programs with a reduction in the middle."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ from jax import lax
 from cases.case import gradient, integers, jitted, normal, uniform
 
 SQUARE = (2048, 2048)
-LARGE = (4096, 4096)  # beyond the caches of most machines
+LARGE = (4096, 4096)  # larger than the caches of most machines
 ROWS = (2048, 1024)
 
 

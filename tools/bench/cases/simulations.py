@@ -1,6 +1,6 @@
 """Programs of many small operations: physics, integrators, small loops under vmap, loops unrolled by Python.
 
-The figures are those of one step.
+Times are per step.
 """
 
 import jax
@@ -38,7 +38,7 @@ def joint_rotation(axis, angle):
 
 
 def kinematics(angles, axes, offsets):
-  """The place and rotation of each body, from its parent's; bodies one after the other."""
+  """The position and rotation of each body, computed from its parent's, one body after the other."""
   places, rotations = [], []
   for body, parent in enumerate(PARENTS):
     place = jnp.zeros(3) if parent < 0 else places[parent]
@@ -108,7 +108,7 @@ FOURTH = (25 / 216, 0, 1408 / 2565, 2197 / 4104, -1 / 5, 0)
 
 
 def adaptive(y):
-  """From 0 to 1 with steps of a size that the error chooses."""
+  """Integrates from 0 to 1 with steps whose size depends on the error."""
   def turn(state):
     t, dt, y = state
     stages = []
@@ -141,7 +141,7 @@ def shallow_water(state):
 # ---- Small loops under vmap, loops unrolled by Python ----
 
 def line_search(x):
-  """Newton's method for one number per lane, with a bound, as solvers of contacts have it."""
+  """Newton's method for one number per lane, with a limit on iterations, as in contact solvers."""
   def turn(state):
     at, low, high, count = state
     value, slope = at**3 - x, 3 * at * at
@@ -153,7 +153,7 @@ def line_search(x):
 
 
 def unrolled_filter(samples, weights):
-  """A filter of ten sections over 40 samples, every operation in Python's loops."""
+  """A filter of ten sections over 40 samples; Python's loops unroll every operation."""
   states, out = [jnp.zeros(8)] * 10, []
   for t in range(40):
     x = samples[t]
@@ -164,7 +164,7 @@ def unrolled_filter(samples, weights):
 
 
 def unrolled_tree(x):
-  """Products of small matrices in a tree."""
+  """Matmuls of small matrices in a tree."""
   level = [x[i] for i in range(x.shape[0])]
   while len(level) > 1:
     level = [jnp.tanh(a @ b) for a, b in zip(level[::2], level[1::2])]

@@ -5,7 +5,7 @@ model = mujoco.MjModel.from_xml_string('''<mujoco><worldbody><geom type="plane" 
   <body pos="0 0 1"><joint type="hinge" axis="0 1 0"/><geom type="capsule" size=".05 .2"
   fromto="0 0 0 .4 0 0"/></body></worldbody></mujoco>''')
 device = mjx.put_model(model, impl="jax")
-data = mjx.make_data(device, impl="jax")  # by itself it knows cpu, gpu and tpu only
+data = mjx.make_data(device, impl="jax")  # mujoco itself accepts only cpu, gpu and tpu
 step = jax.jit(mjx.step)
 for _ in range(20):
   data = step(device, data)

@@ -1,7 +1,7 @@
 """The command `minipod`: a verb and its arguments.
 
-Verbs about pods, networks and programs are the library's (pjrt/command/); those that start processes
-or look at the installation are modules here, each with `main(arguments) -> exit code`.
+The library implements the verbs about pods, networks and programs (pjrt/command/).  The verbs that start processes or
+inspect the installation are modules of this package, each with `main(arguments) -> exit code`.
 
 Exit codes: 0 success; 1 failed; 2 usage error.
 """
@@ -15,7 +15,7 @@ import sys
 
 import minipod
 
-# In the order of the help; whose they are: the library's, or a module of this package.
+# In the order of the help, with the implementation: the library, or a module of this package.
 LIBRARY = None
 VERBS: dict[str, tuple[str | None, str]] = {
     "topo": (LIBRARY, "print or draw the pod that this machine, a line or a file describes"),
@@ -54,7 +54,7 @@ def call_library(verb: str, arguments: list[str]) -> int:
 
 
 def _topo(words: list[str]) -> int:
-  """The library's verb, which may have a timeline where it reads loads."""
+  """Runs a verb of the library; `topo --loads` may get a timeline."""
   from minipod.command import loads
 
   try:
@@ -65,7 +65,7 @@ def _topo(words: list[str]) -> int:
 
 
 def ask_library(verb: str, *arguments: str) -> subprocess.CompletedProcess:
-  """What a verb prints, from a process of its own."""
+  """Runs a verb in a process of its own, and returns its output."""
   return subprocess.run([sys.executable, "-m", "minipod", verb, *arguments], capture_output=True,
                         text=True)
 

@@ -1,4 +1,4 @@
-"""What the parsers of verbs share."""
+"""Functions that the parsers of all verbs share."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ import minipod
 
 
 def parser(verb: str, about: str, **keywords) -> argparse.ArgumentParser:
-  """A parser whose mistakes are exit code 2 and one line behind its usage."""
+  """A parser that reports a usage error in one line after the usage, with exit code 2."""
   made = argparse.ArgumentParser(prog=f"minipod {verb}", description=about,
                                  formatter_class=argparse.RawDescriptionHelpFormatter, **keywords)
   made.add_argument("--version", action="version", version=f"minipod {minipod.__version__}")
@@ -15,7 +15,7 @@ def parser(verb: str, about: str, **keywords) -> argparse.ArgumentParser:
 
 
 def words(made: argparse.ArgumentParser, rest: list[str], what: str) -> list[str]:
-  """The command (`what` it is to be) that ends a verb's arguments, behind a `--` or not."""
+  """The command that ends a verb's arguments, with or without `--` before it; `what` describes it in the error."""
   command = rest[1:] if rest[:1] == ["--"] else rest
   if not command:
     made.error(f"a {what} is missing")
@@ -23,7 +23,7 @@ def words(made: argparse.ArgumentParser, rest: list[str], what: str) -> list[str
 
 
 def as_command(command: list[str]) -> list[str]:
-  """A script, or -m MODULE, is for this Python."""
+  """Makes a command line of a script or `-m MODULE`, which this Python runs."""
   is_python = command[0].endswith(".py") or command[0] == "-m"
   return [sys.executable, *command] if is_python else command
 

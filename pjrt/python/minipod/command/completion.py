@@ -23,12 +23,12 @@ _ZSH = "#compdef minipod\nautoload -U +X bashcompinit && bashcompinit\n"
 
 
 def helps() -> dict[str, str]:
-  """What `minipod VERB --help` says, of each verb."""
+  """The output of `minipod VERB --help`, for each verb."""
   return {verb: command.ask_library(verb, "--help").stdout for verb in command.VERBS}
 
 
 def options(text: str) -> list[str]:
-  """The long options that a help names, in its order, and --help."""
+  """The long options in a help text, in its order, and --help."""
   return list(dict.fromkeys([*re.findall(r"(?<![\w-])--[a-z][a-z-]*", text), "--help"]))
 
 

@@ -1,4 +1,4 @@
-"""What is installed here: what `info` prints and `doctor` judges.  Nothing of it is imported."""
+"""Finds out what is installed.  `info` prints it and `doctor` judges it.  This module imports none of it."""
 
 import ctypes
 import importlib.metadata
@@ -29,7 +29,7 @@ def packages() -> dict[str, str | None]:
 
 
 def tested_jax() -> tuple[str, str]:
-  """The JAX versions that the package names: from the first, to before the second."""
+  """The range of JAX versions that the package was tested with: from the first, up to but without the second."""
   for requirement in importlib.metadata.requires("minipod") or ():
     if found := re.match(r"jax>=([\d.]+),<([\d.]+)|jax<([\d.]+),>=([\d.]+)", requirement):
       return (found[1] or found[4]), (found[2] or found[3])
@@ -37,7 +37,7 @@ def tested_jax() -> tuple[str, str]:
 
 
 def opens(path: str) -> str | None:
-  """Why the loader does not open a library; None if it does."""
+  """Why the loader cannot open a library; None if it can."""
   try:
     ctypes.CDLL(path)
   except OSError as error:
@@ -46,7 +46,7 @@ def opens(path: str) -> str | None:
 
 
 def native_code() -> tuple[bool, str]:
-  """Whether machine code is made, and by what or why not."""
+  """Whether minipod compiles to machine code, with the compiler's name or the reason."""
   path = pathlib.Path(minipod.library_path()).with_name("minipod_native.so")
   if os.environ.get("MINIPOD_NATIVE") == "0":
     return False, "MINIPOD_NATIVE=0"
@@ -58,13 +58,13 @@ def native_code() -> tuple[bool, str]:
 
 
 def _mpi_of(launcher: str) -> str | None:
-  """Whose the mpirun is, by the program that it links to; None: unknown."""
+  """Which MPI the mpirun belongs to, from the program that its symbolic link leads to; None: unknown."""
   name = pathlib.Path(launcher).resolve().name
   return next((kind for kind, names in LAUNCHERS.items() if any(each in name for each in names)), None)
 
 
 def mpi() -> tuple[bool, str]:
-  """Whether an mpirun can start processes of one pod, and by what or why not."""
+  """Whether an mpirun can start processes of one pod, with its name or the reason."""
   folder = pathlib.Path(minipod.library_path()).parent
   modules = sorted(path.stem.removeprefix("minipod_mpi_") for path in folder.glob("minipod_mpi_*.so"))
   if not modules:
@@ -85,8 +85,8 @@ def mpi() -> tuple[bool, str]:
 
 
 def ucx() -> tuple[bool, str]:
-  """Whether processes of several hosts can be joined without mpirun, and by what or why not."""
-  os.environ.setdefault("UCX_HANDLE_ERRORS", "none")  # signals are Python's (ucx_library.c)
+  """Whether processes on several hosts can share a pod without mpirun, with the library's name or the reason."""
+  os.environ.setdefault("UCX_HANDLE_ERRORS", "none")  # Python handles signals, not UCX (ucx_library.c)
   if why := opens(UCX):
     return False, why
   version = ctypes.CDLL(UCX).ucp_get_version_string
@@ -99,7 +99,7 @@ def ucx() -> tuple[bool, str]:
 
 
 def numa() -> tuple[bool, str]:
-  """Whether libnuma binds memory to NUMA nodes, and what does, as the library has it."""
+  """Whether and how minipod binds memory to NUMA nodes, as the library reports it."""
   if why := opens(minipod.library_path()):
     return False, why
   name = ctypes.CDLL(minipod.library_path()).minipod_numa_name

@@ -1,9 +1,9 @@
-"""One process of a `minipod run` without mpirun: joins the others, then is the script.
+"""One process of a `minipod run` without mpirun: joins the others, then runs the script.
 
-    python -m minipod.command.member ADDRESS PROCESSES RANK PIPE (script.py | -m MODULE) ARGUMENT...
+python -m minipod.command.member ADDRESS PROCESSES RANK PIPE (script.py | -m MODULE) ARGUMENT...
 
-When the script fails, RANK and its exit code are written to the descriptor PIPE, before the process begins to end: the
-others may hear of its end, and end themselves, before it has.
+If the script fails, this process writes RANK and its exit code to the descriptor PIPE before it starts to
+end.  Otherwise another process could notice this one's end, fail, and be reported first.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What stands in the cells of a sweep's table: of a run's report, or of the message with which it failed."""
+"""The cells of a sweep's table, from a run's report or from the message with which the run failed."""
 
 import ast
 import operator
@@ -9,20 +9,21 @@ from minipod import report
 
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
               ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow, ast.USub: operator.neg}
-_MOST = 1e30  # of a value, so that a power cannot take for ever
+_MOST = 1e30  # largest value, so that a power cannot take for ever
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _NEEDS = re.compile(r"needs ([\d.]+) (\w+) of ([\d.]+) (\w+)")
-_WIDTH = 60  # of a message in the table
+_WIDTH = 60  # characters of a message in the table
 
 
 # ---- expressions ----
 
 
 def value(text: str, names: dict[str, str | float]) -> float:
-  """What an expression over settings comes to.
+  """The value of an expression over settings.
 
   Raises:
-    ValueError: it is none, names no setting, or is not a number from 0 on.
+    ValueError: the text is not an expression, it names something that is not a setting, or its value is not a number
+        from 0 on.
   """
   try:
     found = float(_value(ast.parse(text, mode="eval").body, names))
@@ -58,7 +59,7 @@ def _is_message(line: str) -> bool:
 
 
 def reason(stderr: str, code: int) -> str:
-  """The message of the exception that ended a run: what stands behind the last traceback."""
+  """The message of the exception that ended a run: the text after the last traceback."""
   lines = stderr.splitlines()
   begin = max((i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")), default=None)
   if begin is None:
@@ -77,7 +78,7 @@ def reason(stderr: str, code: int) -> str:
 
 
 def failure(message: str) -> dict:
-  """The row of a run that failed: the first line of the message, and the memory that it speaks of."""
+  """The row of a run that failed: the first line of the message, and the memory that the message names."""
   row: dict = {"error": report.visible(message.splitlines()[0])}
   found = _NEEDS.search(message)
   if found and found[2] in _UNITS and found[4] in _UNITS:
@@ -90,7 +91,7 @@ def failure(message: str) -> dict:
 
 
 def exposed_most(program: dict) -> dict | None:
-  """The kind of collective, and the axes of the mesh, for which devices wait longest; with their share."""
+  """The kind of collective, with its mesh axes, that devices wait longest for, and its share of the time."""
   sums: dict[str, float] = {}
   for row in program["collectives"]:
     name = f"{row['kind']} along {report.axes(row, None)}"
@@ -100,7 +101,7 @@ def exposed_most(program: dict) -> dict | None:
 
 
 def setting_names(rows: list[dict]) -> dict[str, str]:
-  """The variables of the settings with the heads of their columns."""
+  """The variables of the settings with the titles of their columns."""
   return {name: "pod" if name == "MINIPOD_TOPOLOGY" else name for name in rows[0]["settings"]}
 
 
@@ -123,7 +124,7 @@ def _memory(row: dict) -> str:
 
 
 def _cut(text: str) -> str:
-  """The message in short: without the exception's class and what says that it is an error."""
+  """Shortens the message: removes the exception's class and the status code."""
   text = re.sub(r"^(?:\w+: )?(?:Unable to initialize backend '\w+': )?(?:[A-Z_]{5,}: )?", "", text)
   return text if len(text) <= _WIDTH else text[:_WIDTH - 1] + "…"
 
@@ -139,7 +140,7 @@ def _cells(row: dict, has_tokens: bool) -> list[str]:
 
 
 def table(rows: list[dict]) -> list[tuple[str, ...]]:
-  """Rows of words with their head: a column for each setting; which memory fits into which."""
+  """The table with its header: a column for each setting, and the needed and available memory."""
   named = setting_names(rows)
   has_tokens = any("tokens_per_second" in row for row in rows)
   head = ["", *named.values(), "program", "each", *(["tokens/s"] if has_tokens else []), "MFU", "work", "exposed", "memory",

@@ -1,19 +1,19 @@
-"""What minipod adds to JAX for the platform "minipod", one subject to a file.
+"""Features that minipod adds to JAX for the platform "minipod", one per file.
 
-JAX knows some features only for platform names it has heard of, and promises nothing about the
-names that it takes to teach it another (`jax._src`, `jaxlib`, underscores).  So:
+JAX supports some features only on platforms whose names it knows.  To add another name, minipod must use private names
+of JAX (`jax._src`, `jaxlib`, underscores), which may change in any version.  So these rules apply:
 
-- A private module is imported inside the step that needs it, and a step looks up all the private
-  names that it has a use for later.  `guard.teach` has a step that fails cost its feature.
-- What runs later, inside JAX's own calls, is in a `guard.use`: where it cannot work, JAX's own way
-  is taken.  Either prints one warning, with the version of JAX; neither costs the platform or reaches the
-  user's call as an error.
-- Nothing of JAX is changed in a process that has chosen other platforms (`start`, `early`).
-- The public name is taken where there is one.
+- A step imports a private module only when it needs it, and looks up all private names that it will use later.  If a
+  step fails, `guard.teach` turns off its feature.
+- Code that runs later, inside JAX's own calls, is in a `guard.use`.  If it fails, JAX continues in its own way.  Both
+  guards print one warning with the version of JAX.  Neither turns off the platform, and neither raises an error in the
+  user's call.
+- If a process has chosen other platforms, minipod changes nothing in JAX (`start`, `early`).
+- Code uses the public name if one exists.
 
-`tests/e2e/plugin/test_jax_private.py` finds every private name in the syntax trees of these files
-and checks it against the installed JAX; `tests/without_jax.py` takes one after the other away.
+`tests/e2e/plugin/test_jax_private.py` finds every private name in the syntax trees of these files and checks it against
+the installed JAX.  `tests/without_jax.py` removes the names one after the other.
 """
 
-# First of all: what comes at the end of this import (_minipod_start) begins with these modules.
+# This comes first: the end of this import (_minipod_start) uses these modules first.
 import jax

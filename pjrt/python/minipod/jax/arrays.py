@@ -1,7 +1,7 @@
-"""Arrays leave and enter the platform by DLPack, which JAX offers for names it knows, and are cut
-into very many shards on the host.
+"""Exchanges arrays with other libraries by DLPack, and cuts arrays into very many shards on the host.
 
-Device memory of the platform is host memory, so that consumers see it as a CPU's.
+JAX offers DLPack only for platforms whose names it knows.  Device memory of this platform is host memory, so consumers
+see the arrays as a CPU's.
 """
 
 import functools
@@ -16,12 +16,11 @@ import numpy as np
 
 _LEAVING, _ENTERING = "arrays that leave by DLPack", "arrays that come by DLPack"
 _SCATTERING = "arrays that are put on very many devices"
-# From so many shards on, the program that JAX would cut an array with takes long to compile: for
-# 65,536 results 22 seconds.
+# With at least so many shards, JAX's program that cuts an array takes long to compile: 22 seconds for 65,536 results.
 _MANY_SHARDS = 512
 _SHARDS_OF_A_PROGRAM = 256
 _CPU = 1  # kDLCPU, in DLPack's specification
-_calls = threading.local()  # is_ours: a call of our from_dlpack is under way
+_calls = threading.local()  # is_ours: the thread is inside our from_dlpack
 
 
 def _is_ours(x) -> bool:
@@ -54,8 +53,7 @@ def let_leave() -> None:
 
 
 def _host_array(x, copy):
-  """An array of JAX's CPU backend with the contents of `x`: in the same memory, if `copy` is not
-  True."""
+  """An array of JAX's CPU backend with the contents of `x`.  It shares the memory, unless `copy` is True."""
   view = np.asarray(x)
   host = jax.device_put(np.array(view) if copy else view, jax.local_devices(backend="cpu")[0])
   host.block_until_ready()
@@ -73,7 +71,7 @@ def let_enter() -> None:
   def from_dlpack(external_array, device=None, copy=None):
     target = device
     with guard.use(_ENTERING):
-      # One of JAX's own arrays stays on its device.
+      # JAX's own arrays stay on their device.
       if device is None and isinstance(external_array, jax.Array) and _is_ours(external_array):
         return jnp.array(external_array, copy=True) if copy else external_array
       is_foreign = not isinstance(external_array, jax.Array)
@@ -92,8 +90,9 @@ def let_enter() -> None:
 
 
 def let_first_enter() -> None:
-  """The first call of a program makes JAX look for platforms, and is under way as `from_dlpack` is
-  put in its place."""
+  """If the call of `from_dlpack` is the first use of JAX, it loads minipod, which then replaces `from_dlpack` during
+  the call.
+  """
   from jax._src import dlpack
 
   original_place = dlpack._place_array
@@ -114,7 +113,7 @@ def _is_our_device(device) -> bool:
 
 
 def _default_device():
-  """Where foreign arrays come to, as with JAX's CPU backend; None on another platform."""
+  """The device that foreign arrays go to, as with JAX's CPU backend; None on another platform."""
   if jax.default_backend() != guard.PLATFORM:
     return None
   device = jax.default_device.value or jax.local_devices()[0]
@@ -122,20 +121,18 @@ def _default_device():
 
 
 def _share(to_buffer, external_array, device):
-  """An array of the device that shares the memory of a foreign one; None where that has to be
-  copied.
+  """An array of the device that shares the memory of a foreign array; None if the array must be copied.
 
-  Kernels want memory in row-major order that begins at a multiple of 64, which XLA's CPU client
-  asks for too.
+  Kernels need row-major memory at a multiple of 64 bytes, as XLA's CPU client does.
   """
   try:
     if external_array.__dlpack_device__()[0] != _CPU:
       return None
     tensor = external_array.__dlpack__(stream=None)
-  except Exception:  # JAX's own way comes next, and says what is wrong
+  except Exception:  # JAX's own path follows, and reports the error
     return None
   x = _make_array(to_buffer, tensor, device)
-  # Where there is nothing to share, or JAX converts, the result has memory of its own anyway.
+  # If the memory cannot be shared, or JAX converts the type, the result has its own memory anyway.
   if x is None or not x.size or x.dtype != jax.dtypes.canonicalize_dtype(x.dtype):
     return None
   is_row_major = x.format.layout.major_to_minor == tuple(range(x.ndim))
@@ -145,15 +142,17 @@ def _share(to_buffer, external_array, device):
 def _make_array(to_buffer, tensor, device):
   try:
     return to_buffer(tensor, device, None, None, _CPU)
-  except TypeError:  # jaxlib before 0.10 is not told the kind of device
+  except TypeError:  # jaxlib before 0.10 does not take the kind of device
     return to_buffer(tensor, device, None, None)
   except Exception:  # as above
     return None
 
 
 def scatter_from_host() -> None:
-  """Has an array of one device cut where its memory is, rather than by a program with a result for
-  each shard.  Where virtual times are kept, programs cut it, which are timed: but small ones."""
+  """Cuts an array of one device in place, instead of running a program with a result for each shard.
+
+  With virtual times, only small arrays are cut in place: the others are cut by programs, whose time counts.
+  """
   from jax._src import array, mesh
   from jax._src.interpreters import pxla
 
@@ -178,8 +177,10 @@ def scatter_from_host() -> None:
 
 
 def _cut(x, slices):
-  """The shards of an array of one device, some hundreds by each launch of one program; None where
-  they are not alike.  JAX keeps its program of so many results, 9 KB for each of them."""
+  """The shards of an array of one device; None if they differ in shape.  Each launch of one program cuts some hundreds.
+
+  JAX caches its program with one result per shard, at 9 KB for each result.
+  """
   starts, limits, removed = zip(*slices)
   starts = np.asarray(starts)
   sizes = np.unique(np.asarray(limits) - starts, axis=0)
@@ -188,7 +189,7 @@ def _cut(x, slices):
   shape, shards = tuple(sizes[0].tolist()), []
   for first in range(0, len(starts), _SHARDS_OF_A_PROGRAM):
     group = starts[first:first + _SHARDS_OF_A_PROGRAM]
-    # Where the first one begins is an argument, the way from there to the others is the program's.
+    # The position of the first shard is an argument.  The program knows the offsets of the others.
     steps = tuple(map(tuple, (group - group[0]).tolist()))
     shards += _multi_slice(x, group[0].astype(np.int32), steps, shape)
   return shards
@@ -196,7 +197,7 @@ def _cut(x, slices):
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _multi_slice(x, start, steps, shape):
-  """As JAX's function of that name."""
+  """Replaces JAX's function of this name."""
   starts = [start[d] for d in range(x.ndim)]
   is_whole = [size == x.shape[d] for d, size in enumerate(shape)]
   return [jax.lax.dynamic_slice(x, [0 if whole else s + step for whole, s, step in zip(is_whole, starts, by)],

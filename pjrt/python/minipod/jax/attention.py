@@ -1,6 +1,6 @@
 """cuDNN's attention on described GPUs: `jax.nn.dot_product_attention(implementation="cudnn")`.
 
-JAX's own rules make the calls; the library computes them (sim/passes/attention/), and the model of time prices the
+JAX's own rules make the calls, the library computes them (sim/passes/attention/), and the time model charges the
 kernels that the GPU would run.
 """
 
@@ -9,7 +9,7 @@ import operator
 from minipod.jax import guard
 from minipod.jax import rules
 
-# What JAX learns of cuDNN: a release that has all that JAX asks for (9.12).
+# The version of cuDNN that JAX sees (9.12).  It has all features that JAX checks for.
 _VERSION = 91200
 _WHAT = "cuDNN's attention"
 _EQUAL = "is_cuda_compute_capability_equal"
@@ -18,16 +18,16 @@ _undo = None
 
 
 def allow() -> None:
-  """Has JAX lower cuDNN's attention by its rules for GPUs."""
+  """Makes JAX lower cuDNN's attention by its rules for GPUs."""
   find_cudnn()
   for name in ("dot_product_attention_fwd", "dot_product_attention_bwd"):
     rules.take_rule("cuda", name)
 
 
 def find_cudnn() -> None:
-  """Has JAX find cuDNN where the default devices are described GPUs, until `leave`.
+  """Makes JAX find cuDNN if the default devices are described GPUs, until `leave`.
 
-  JAX asks for it when it traces a program, which may be before its first use of a device.
+  JAX checks for cuDNN when it traces a program, which may be before the first use of a device.
   """
   global _undo
   from jax._src.cudnn import fused_attention_stablehlo as fused
@@ -51,7 +51,7 @@ def find_cudnn() -> None:
 
 
 def leave() -> None:
-  """Gives JAX its functions back; where other platforms are used they stay JAX's."""
+  """Restores JAX's functions.  If the user has chosen other platforms, they stay JAX's."""
   global _undo
   if _undo is not None:
     _undo()

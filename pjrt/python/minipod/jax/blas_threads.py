@@ -1,4 +1,4 @@
-"""Tells the library how many threads SciPy's BLAS has, so that small calls of LAPACK run on one."""
+"""Tells the library how to set the threads of SciPy's BLAS, so that small calls of LAPACK use one thread."""
 
 import ctypes
 import functools
@@ -7,10 +7,10 @@ import re
 
 from minipod import foreign
 
-# Each of them says how many threads OpenBLAS is to have: then that stays.
+# If the user sets one of these variables, minipod does not change the number of threads.
 _CHOICES = ("OPENBLAS_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS", "GOTO_NUM_THREADS",
             "OMP_NUM_THREADS")
-# What builds of OpenBLAS call their functions; SciPy's wheels have the first.
+# Names of OpenBLAS's functions in its builds, first that of SciPy's wheels.
 _NAMES = ("scipy_openblas_{}", "openblas_{}", "scipy_openblas_{}64_", "openblas_{}64_")
 
 
@@ -18,13 +18,13 @@ _NAMES = ("scipy_openblas_{}", "openblas_{}", "scipy_openblas_{}64_", "openblas_
 def share(prefix: str) -> None:
   """Does so for functions whose names begin with `prefix`.
 
-  Nothing happens if the user has chosen a number, or SciPy has another BLAS.
+  Does nothing if the user has chosen a number of threads, or if SciPy has another BLAS.
   """
   if any(os.environ.get(name) for name in _CHOICES):
     return
   from scipy.linalg import cython_lapack
 
-  # The module of which JAX has LAPACK's functions is linked to the BLAS that they are in.
+  # The module that gives JAX the LAPACK functions is linked to the BLAS that contains them.
   library = ctypes.CDLL(cython_lapack.__file__)
   for name in _NAMES:
     find = functools.partial(_find, library, name)
@@ -40,7 +40,7 @@ def _find(library: ctypes.CDLL, pattern: str, name: str):
 
 
 def _most_threads(config) -> int:
-  """For how many threads the library was built."""
+  """The largest number of threads that the library was built for."""
   config.restype = ctypes.c_char_p
   found = re.search(rb"MAX_THREADS=(\d+)", config())
   return int(found[1]) if found else 1 << 30

@@ -7,11 +7,11 @@ from minipod import callbacks
 from minipod.jax import guard
 from minipod.jax import rules
 
-_tokens = None  # JAX's tokens of the effects of each thread; None where it keeps them otherwise
+_tokens = None  # JAX's tokens for the effects of each thread; None if this JAX stores them otherwise
 
 
 def find_effects() -> None:
-  """Looks for what is waited for when a callback has launched programs itself."""
+  """Looks up the tokens that a callback must wait for if it has launched programs itself."""
   global _tokens
   from jax._src import dispatch
 
@@ -28,7 +28,7 @@ def open_library() -> None:
 
 
 def await_effects() -> None:
-  """Waits for programs with effects that the calling thread has launched; raises their error."""
+  """Waits for the programs with effects that the calling thread has launched; raises their error."""
   tokens = _tokens
   if tokens is not None and tokens.output_runtime_tokens:
     try:
@@ -43,7 +43,7 @@ def forget_effects() -> None:
 
 
 def forget_effects_of(executable, devices) -> None:
-  """Drops the tokens that a launch of a program has left: no wait for it is left."""
+  """Drops the tokens of a program's launch, so that nothing waits for it any more."""
   for device in devices:
     _tokens.output_runtime_tokens.pop(device, None)
   for effect in executable.ordered_effects:
@@ -95,10 +95,10 @@ def _with_callback_table(ctx):
 
 
 def raise_as_cpus_do() -> None:
-  """Has JAX call programs with callbacks by its own Python.
+  """Makes JAX call programs with callbacks through its Python code.
 
-  The library waits for them, so that their errors come during the call.  JAX's fast path would make
-  a ValueError of each.
+  The library waits for these programs, so their errors are raised during the call.  JAX's fast path would turn each of
+  them into a ValueError.
   """
   from jax._src import pjit
 
@@ -116,10 +116,10 @@ def raise_as_cpus_do() -> None:
 
 
 def let_effects_go_on() -> None:
-  """Lets programs with ordered effects run again when the last one of them has failed.
+  """Lets programs with ordered effects run again after one of them has failed.
 
-  The next one raises its error, and those after it go on, as in JAX from 0.12 on; before, all that
-  come later fail with it.
+  The next program raises the error, and those after it continue, as in JAX from 0.12 on.  In earlier versions, all
+  later programs fail with it.
   """
   from jax._src import dispatch
 

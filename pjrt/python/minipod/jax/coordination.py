@@ -1,4 +1,4 @@
-"""A client over several processes comes with what `jax.distributed.initialize()` gives."""
+"""Gives a client over several processes what `jax.distributed.initialize()` provides."""
 
 import atexit
 import ctypes
@@ -11,11 +11,11 @@ from minipod import foreign
 from minipod.jax import guard
 
 _WHAT = "the coordination of processes"
-_state = None  # JAX's: its client, and the number of this process and of all
+_state = None  # JAX's state: its client, the number of this process, and the number of processes
 _factories = None
-_own = None  # our client in JAX's state
+_own = None  # the client that minipod has put into JAX's state
 _has_hook = False
-_add_exclude_path = None  # takes the beginning of the names of files that are not the user's
+_add_exclude_path = None  # takes prefixes of the names of files that are not the user's
 
 
 def find_state() -> None:
@@ -24,14 +24,14 @@ def find_state() -> None:
   from jax._src import xla_bridge
 
   state = distributed.global_state
-  # Setting what JAX does not know would be useless.
+  # If JAX does not know the settings, setting them is useless.
   _ = (state.client, state.preemption_sync_manager, state.process_id, state.num_processes,
        state.service)
   _state, _factories = state, xla_bridge._backend_factories
 
 
 def make_client(make):
-  """The client that `make` makes, and what its process shall know of the others."""
+  """Makes a client with `make`, and passes it what this process must know about the others."""
   client = _make_alone(make)
   with guard.use(_WHAT):
     if _state is not None:
@@ -40,11 +40,11 @@ def make_client(make):
 
 
 def _make_alone(make):
-  """Makes a client that knows of no other processes, where it should not.
+  """Hides JAX's distributed client while `make` runs, if it is minipod's own or the process is alone.
 
-  JAX would hand a client of ours to its C++, and make its CPU devices those of all processes. With
-  JAX's own client, where a process is alone, its C++ would watch for others all the same, and say
-  after the process's end, five seconds later, that no other process is left.
+  JAX would pass minipod's client to C++ code, and count the CPU devices of all processes.  If the process is alone, the
+  C++ code of JAX's client would still watch for other processes, and report that none is left five seconds after the
+  process has ended.
   """
   is_own = _own is not None and _state.client is _own
   if not is_own and not _has_nobody():
@@ -58,7 +58,7 @@ def _make_alone(make):
 
 
 def _has_nobody() -> bool:
-  """Whether `jax.distributed.initialize()` was called by a process that is alone."""
+  """Whether a process that is alone has called `jax.distributed.initialize()`."""
   return _state is not None and _state.client is not None and _state.num_processes == 1
 
 
@@ -71,14 +71,14 @@ def _coordinate(client) -> None:
   if _state.client is None:
     _offer(client.process_index(), count)
   elif not _has_hook:
-    # JAX's own client waits at its end for the other processes. They may be waiting for a program
-    # that this one will never run, so they hear of the end before: this hook comes before JAX's.
+    # At exit, JAX's own client waits for the other processes.  They may be waiting for a program that this one will
+    # never run.  This hook runs before JAX's and tells them that this process ends.
     atexit.register(_leave)
     _has_hook = True
 
 
 def find_callers() -> None:
-  """Looks for what tells JAX which lines are not the user's."""
+  """Looks up how JAX decides which lines are not the user's."""
   global _add_exclude_path
   from jaxlib import _jax
 
@@ -86,9 +86,9 @@ def find_callers() -> None:
 
 
 def ask_for_callers() -> None:
-  """Has launches come with the line that they are called from, for messages about a wait or a check.
+  """Passes the line of the call to each launch, for messages about a wait or a check.
 
-  The program itself has the line of its first call, and JAX keeps it for calls from others.
+  The program itself has the line of its first call, and JAX reuses the program for calls from other lines.
   """
   if _add_exclude_path is not None and jax.config.jax_send_traceback_to_runtime == "off":
     for package in (jax, minipod):
@@ -97,9 +97,9 @@ def ask_for_callers() -> None:
 
 
 def _offer(process: int, count: int) -> None:
-  """Puts a client of ours into JAX's state, where there is none; None: the processes do without."""
+  """Puts a client of minipod into JAX's state if it has none; None: the processes go without."""
   global _own
-  from minipod import coordination  # which few processes need, and JAX's start need not wait for
+  from minipod import coordination  # few processes need it, and JAX's start need not wait for it
 
   own = coordination.make_client(process, count, jax.errors.JaxRuntimeError)
   if own is None:
@@ -113,7 +113,7 @@ def _offer(process: int, count: int) -> None:
 
 
 def _leave() -> None:
-  has_failed = getattr(sys, "last_value", None) is not None  # the exception was not caught
+  has_failed = getattr(sys, "last_value", None) is not None  # the script did not catch the exception
   leave = foreign.library().minipod_leave_world
   leave.restype = ctypes.c_bool
   if leave(ctypes.c_bool(has_failed)):
@@ -121,9 +121,9 @@ def _leave() -> None:
 
 
 def _end_without_meeting() -> None:
-  """Has JAX not wait at its end for all processes, one of which has died.
+  """Makes JAX skip its wait for all processes at exit after one of them has died.
 
-  It would take the time of its heartbeats (100 s) to notice, and then abort the process.
+  JAX would notice the death only by missed heartbeats (100 s), and then abort the process.
   """
   for name in ("preemption_sync_manager", "client", "service"):
     kept = getattr(_state, name)

@@ -1,7 +1,7 @@
-"""How many processes there are, which one this is, and where the first is: what launchers say.
+"""Finds the number of processes, this process's number and the first one's address in the variables of launchers.
 
-`jax.distributed.initialize()` asks JAX's own detection first, which knows Slurm, Open MPI on several
-hosts and the service of Kubernetes.  Here are the launchers that say all in variables.
+`jax.distributed.initialize()` first asks JAX's own detection, which knows Slurm, Open MPI on several hosts and the
+service of Kubernetes.  This module has the launchers that set all of this in variables.
 """
 
 import os
@@ -9,23 +9,23 @@ import socket
 from typing import NamedTuple
 import zlib
 
-# The last of the ports that systems never assign unless a program names them.
+# The last port that systems never assign unless a program requests it.
 _FIRST_PORT, _NUM_PORTS = 61440, 4000
-# Where JAX's service listens on hosts of TPUs, whose variables name no port of its own.
+# The port of JAX's service on TPU hosts, whose variables name no port.
 _TPU_PORT = 8476
 
 
 class Place(NamedTuple):
-  """Of one process in a job."""
-  address: str | None  # of the first process, HOST:PORT; None: JAX has it from a variable
+  """The position of a process in its job."""
+  address: str | None  # HOST:PORT of the first process; None: JAX reads it from a variable
   count: int
   process: int
 
 
 def find() -> Place | None:
-  """What a launcher says of this process; None where there is none that is known here.
+  """The position that a launcher gives this process; None if no known launcher has started it.
 
-  Raises ValueError where it says only a part of it, or something that is no number.
+  Raises ValueError if a launcher has set only some of the variables, or a value that is not a number.
   """
   for ask in (_of_mpirun, _of_jax_variables, _of_jax_job, _of_tpu_workers, _of_torchrun):
     if place := ask():
@@ -34,7 +34,7 @@ def find() -> Place | None:
 
 
 def has_other_processes() -> bool:
-  """Whether an MPI launcher or Slurm has started others, of which `find` knows nothing."""
+  """Whether an MPI launcher or Slurm has started other processes that `find` does not know of."""
   sizes = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
   return any((_number(size) or 1) > 1 for size in sizes)
 
@@ -53,13 +53,13 @@ def _number(variable: str) -> int | None:
 
 
 def _need(variable: str, given: str, what: str) -> None:
-  """Raises ValueError if `variable` is not set, without which `given` says nothing."""
+  """Raises ValueError if `variable` is not set; `given` means nothing without it."""
   if _text(variable) is None:
     raise ValueError(f"{given} is set, but not {variable}: {what}")
 
 
 def _of_mpirun() -> Place | None:
-  """Open MPI's mpirun or MPICH's mpiexec, where all processes are on this host."""
+  """Open MPI's mpirun or MPICH's mpiexec, if all processes are on this host."""
   of_open_mpi = "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_RANK"
   of_mpich = "PMI_SIZE", "MPI_LOCALNRANKS", "PMI_RANK"
   for names in (of_open_mpi, of_mpich):
@@ -70,16 +70,16 @@ def _of_mpirun() -> Place | None:
 
 
 def _port_of_job() -> int:
-  """A port that all processes of the job come to."""
+  """A port that all processes of the job choose."""
   names = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
   job = "".join(os.environ.get(name, "") for name in names) or str(os.getppid())
   return _FIRST_PORT + zlib.crc32(job.encode()) % _NUM_PORTS
 
 
 def _of_jax_variables() -> Place | None:
-  """What Kubeflow's Trainer sets for JAX, and people in their Jobs and compose files.
+  """The variables that Kubeflow's Trainer sets for JAX, and users in their Jobs and compose files.
 
-  The number of a process may be that of its pod in an Indexed Job of Kubernetes.
+  In an Indexed Job of Kubernetes, a process may have the number of its Kubernetes pod.
   """
   count = _number("JAX_NUM_PROCESSES")
   if count is None:
@@ -94,16 +94,16 @@ def _of_jax_variables() -> Place | None:
 
 
 def _of_jax_job() -> Place | None:
-  """What Kubeflow's training operator sets in a JAXJob."""
+  """The variables that Kubeflow's training operator sets in a JAXJob."""
   names = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
   if not all(map(_text, names)):
-    return None  # other programs may use these names for something else
+    return None  # other programs may use these names with another meaning
   host, port, count, process = map(os.environ.get, names)
   return Place(f"{host}:{port}", int(count), int(process)) if (count + process).isdigit() else None
 
 
 def _of_tpu_workers() -> Place | None:
-  """The variables of TPU hosts in Kubernetes (GKE), or by Ray: slices, and the workers of each."""
+  """The variables of TPU hosts in Kubernetes (GKE) or under Ray: the slices, and the workers of each slice."""
   given = "TPU_PROCESS_ADDRESSES" if _text("TPU_PROCESS_ADDRESSES") else "TPU_WORKER_HOSTNAMES"
   num_slices = _number("MEGASCALE_NUM_SLICES") or 1
   if num_slices > 1:
@@ -128,7 +128,7 @@ def _of_torchrun() -> Place | None:
 
 
 def free_port() -> int:
-  """A port of this host that is free, for a process that is alone."""
+  """A free port of this host, for a process that is alone."""
   with socket.socket() as probe:
     probe.bind(("127.0.0.1", 0))
     return probe.getsockname()[1]

@@ -1,6 +1,7 @@
-"""What has to be there before JAX looks for its plugins, which it does at its first use of a device.
+"""Prepares what JAX needs before it looks for its plugins, which it does when a program first uses a device.
 
-`_minipod_start` has this called when JAX has been imported; without it, it is late by that much.
+`_minipod_start` calls this after JAX has been imported.  Without it, the preparation is only done when JAX looks for
+plugins.
 """
 
 from minipod.jax import attention
@@ -14,7 +15,7 @@ _is_attended = False
 
 
 def attend() -> None:
-  """Prepares JAX, once per process, and where the user has not named other platforms."""
+  """Prepares JAX, once per process, unless the user has named other platforms."""
   global _is_attended
   if _is_attended or not guard.may_be_used():
     return
@@ -28,23 +29,23 @@ def attend() -> None:
 
 
 def leave() -> None:
-  """Takes back what is of use only before JAX has a backend."""
+  """Removes the changes that are useful only before JAX has a backend."""
   attention.leave()
   presence.leave()
 
 
 def _register_cluster() -> None:
-  """Has `jax.distributed.initialize()` find out what it has not been told, as on a host of TPUs.
+  """Lets `jax.distributed.initialize()` find missing arguments, as on a host of TPUs.
 
-  JAX asks those that it knows first.
+  JAX asks its own launchers first.
   """
   from jax._src import clusters
 
   class MinipodCluster(clusters.ClusterEnv):
-    """What a launcher says of the processes in variables, or one process alone."""
+    """The processes that a launcher describes in variables; or one process alone."""
 
     name = "minipod"
-    _place: doors.Place | None = None  # in a job; None: alone
+    _place: doors.Place | None = None  # in a job; None: the process is alone
     _has_chosen_address = False
 
     @classmethod
@@ -65,7 +66,7 @@ def _register_cluster() -> None:
 
     @classmethod
     def get_process_count(cls) -> int | None:
-      # Who names a coordinator has others in mind: that they were not counted is an error.
+      # If the user names a coordinator, other processes exist.  It is an error if their number is missing.
       alone = 1 if cls._has_chosen_address else None
       return cls._place.count if cls._place else alone
 

@@ -1,4 +1,4 @@
-"""Foreign functions: those that are registered with JAX reach the library, too."""
+"""Passes foreign functions that are registered with JAX to the library, too."""
 
 import functools
 
@@ -6,12 +6,12 @@ from minipod import foreign
 from minipod.jax import blas_threads
 from minipod.jax import guard
 
-_initialize_lapack = None  # makes LAPACK's functions ready; None where JAX does not have it
+_initialize_lapack = None  # prepares LAPACK's functions; None if this JAX lacks it
 _has_functions = False
 
 
 def has_lapack() -> bool:
-  """Whether programs on the platform may call the functions of LAPACK that JAX brings."""
+  """Whether programs on the platform may call the LAPACK functions that JAX brings."""
   return _has_functions and _initialize_lapack is not None
 
 
@@ -25,8 +25,8 @@ def find_lapack() -> None:
 def install_functions() -> None:
   """Lets the library see all foreign functions for the platform and for "cpu".
 
-  Those of before are handed over now. JAX hands functions for "cpu" to its own CPU client, so that
-  they are registered with both.
+  It passes functions that were registered earlier now.  JAX also gives functions for "cpu" to its own CPU client, so
+  both have them.
   """
   global _has_functions
   from jaxlib import xla_client
@@ -47,7 +47,7 @@ def install_functions() -> None:
 
 
 def _forward_known(functions, forward) -> None:
-  """Hands over what the CPU client has got before, but XLA's own ways to call Python."""
+  """Passes the functions that the CPU client already has, except XLA's own ways to call Python."""
   for name, function in functions.items():
     if not name.startswith("xla_"):
       forward(name, function, "cpu", 1 if isinstance(function, dict) else 0)
@@ -70,9 +70,9 @@ def _start_lapack() -> None:
 
 
 def _hand_over(register_handler, register) -> None:
-  """Has `register` called for all that JAX registers, or has registered, for the platform."""
-  # What was registered before is handed over while JAX starts: one that is wrong costs itself. Its
-  # user hears of it when a program calls it.
+  """Makes JAX call `register` for everything that it registers, or has registered, for the platform."""
+  # JAX passes earlier registrations while it starts.  If one of them is wrong, only that one fails, and its user sees
+  # the error when a program calls the function.
   is_starting = True
 
   def handle(name, *args, **kwargs):
@@ -86,7 +86,7 @@ def _hand_over(register_handler, register) -> None:
 
 
 def _forward(register, name, *args, **kwargs) -> None:
-  """Registers a function or a type; a refusal by minipod must not affect other platforms."""
+  """Registers a function or a type.  If minipod refuses it, other platforms must not be affected."""
   try:
     register(name, *args, **kwargs)
   except ValueError as error:
@@ -96,7 +96,7 @@ def _forward(register, name, *args, **kwargs) -> None:
 def _tap(handlers, lock, register_handler, handle, forward) -> bool:
   """Makes registrations for "cpu" go to JAX's own `handle`, and then to `forward`.
 
-  False: a CPU client was made before, and only what comes from now on is seen.
+  Returns False if a CPU client already exists: then `forward` sees only later registrations.
   """
   name = _cpu_name()
   with lock:
@@ -109,12 +109,12 @@ def _tap(handlers, lock, register_handler, handle, forward) -> bool:
     if known is not None:
       handlers[name] = both
   if known is None:
-    register_handler("cpu", both)  # which hands over what was registered so far
+    register_handler("cpu", both)  # this passes the earlier registrations
   return known is None
 
 
 def _cpu_name() -> str:
-  """What JAX's tables call the platform "cpu"."""
+  """The name that JAX's tables have for the platform "cpu"."""
   from jaxlib import xla_client
 
   return xla_client.xla_platform_names["cpu"]

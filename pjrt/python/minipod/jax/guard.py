@@ -1,4 +1,4 @@
-"""If a step fails because JAX has changed, its feature is off, with one warning."""
+"""Turns off a feature, with one warning, if its step fails because JAX has changed."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ PLATFORM = "minipod"
 
 _logger = logging.getLogger("minipod")
 _FOLDER = os.path.dirname(__file__)
-# What a name that is gone, or takes other arguments, raises.
+# Exceptions that a missing name, or a function with other arguments, raises.
 _CHANGES = (AttributeError, ImportError, KeyError, TypeError)
 _said = set()
 
@@ -19,50 +19,49 @@ def jax_version() -> str:
 
 
 def chosen_platforms() -> list[str]:
-  """The platforms that the user has named; none where that is left to JAX."""
+  """The platforms that the user has named; empty if JAX may choose."""
   chosen = jax.config.jax_platforms
   return chosen.split(",") if chosen else []
 
 
 def may_be_used() -> bool:
-  """False when the user has named the platforms to use, and minipod is not among them."""
+  """False if the user has named platforms and minipod is not among them."""
   chosen = chosen_platforms()
   return not chosen or PLATFORM in chosen
 
 
 def say(text: str) -> None:
-  """Tells the user of the platform; nothing where others were chosen.
+  """Prints a message about the platform, unless the user has chosen other platforms.
 
-  By a logger: a warning that the user has made an error (`-W error`) would end JAX's search for
-  plugins.
+  It uses a logger: if the user turns warnings into errors (`-W error`), a warning would end JAX's search for plugins.
   """
   _logger.log(logging.WARNING if may_be_used() else logging.DEBUG, "%s", text)
 
 
 def say_once(text: str) -> None:
-  """The same for messages that each program would repeat."""
+  """The same, once, for messages that each program would repeat."""
   if text not in _said:
     _said.add(text)
     say(text)
 
 
 def teach(what: str, step, *args) -> bool:
-  """Runs a step that teaches JAX something; one that fails costs what it teaches."""
+  """Runs a step that adds a feature to JAX; if it fails, only this feature is missing."""
   try:
     step(*args)
     return True
-  except Exception as error:  # whatever a changed JAX raises: the platform itself still works
+  except Exception as error:  # a changed JAX may raise anything; the platform itself still works
     say(f"minipod could not teach JAX {jax_version()} {what}: {error!r}")
     return False
 
 
 class use:
-  """Guards a block that uses what may have changed in JAX: `with use("callbacks"): …`.
+  """Guards a block that uses parts of JAX that may have changed: `with use("callbacks"): …`.
 
-  What follows the block is JAX's own way.  It is taken when a module is gone, or a name in the
-  block is or takes other arguments: an error that is raised by a line of ours, rather than below
-  it, where the user's own mistakes come to light.  `anywhere` guards a block that no mistake of a
-  user's can reach.
+  If the block fails, the code after it runs, which is JAX's own way.  A block fails if a module is missing, or if a
+  line of the block itself uses a name that is missing or takes other arguments.  Errors from below such a line may be
+  the user's own, so they are raised.  With `anywhere`, no mistake of the user can reach the block, and errors from
+  below count, too.
   """
 
   def __init__(self, what: str, anywhere: bool = False):

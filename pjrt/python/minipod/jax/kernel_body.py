@@ -1,9 +1,9 @@
-"""The body of a Pallas kernel, retraced with other memories, and with more operations.
+"""Traces the body of a Pallas kernel again, with other memories and more operations.
 
-Two of the kernel's references may be one: an operand in HBM and the result in its place.  And
-`pl.program_id` is asked for once, because the bodies of loops and branches have none when the body
-becomes ordinary operations.  A kernel knows no mesh: one that the caller has set would have its
-operations demand shardings.
+Two of the kernel's references may be the same memory: an operand in HBM and the result that aliases
+it.  `pl.program_id` is read only once, because the bodies of loops and branches cannot read it after the body has
+become ordinary operations.  The kernel is traced without the caller's mesh, because its operations would otherwise
+require shardings.
 """
 
 import functools
@@ -32,9 +32,9 @@ def find_names():
 
 
 def trace_anew(names, jaxpr, mapping, same, checker):
-  """The jaxpr with the same memories; `same` has the place of the one that another is part of.
+  """The jaxpr with the same memories; `same` maps a reference to the reference that it is part of.
 
-  `checker` gets the references and the step of the grid, and returns what checks accesses.
+  `checker` gets the references and the step of the grid, and returns the object that checks accesses.
   """
   import jax
 
@@ -57,7 +57,7 @@ def trace_anew(names, jaxpr, mapping, same, checker):
 
 
 def trace_index_map(names, closed, checker):
-  """The same for a closed jaxpr that chooses blocks, which has no grid but its first arguments."""
+  """The same for a closed jaxpr that chooses blocks.  It has no grid; its first arguments are the step."""
   import jax
 
   inner, has_mesh = getattr(closed, "jaxpr", closed), not jax.sharding.get_abstract_mesh().empty
@@ -73,7 +73,7 @@ def trace_index_map(names, closed, checker):
 
 
 def without_mesh():
-  """Runs a block without the caller's mesh, whose kind of device stays."""
+  """Runs a block without the caller's mesh, but keeps the mesh's kind of device."""
   import jax
 
   device = getattr(jax.sharding.get_abstract_mesh(), "abstract_device", None)
@@ -82,13 +82,13 @@ def without_mesh():
 
 
 def _trace(names, run, jaxpr):
-  """What `run` does with the jaxpr's arguments; these have no shardings."""
+  """Traces what `run` does with the jaxpr's arguments, without shardings."""
   return names.trace(names.wrap(run, debug_info=jaxpr.debug_info),
                      [without_sharding(names, variable.aval) for variable in jaxpr.invars])
 
 
 def without_sharding(names, aval):
-  """The type without the mesh of its sharding, where it has one."""
+  """The type without the mesh of its sharding, if it has one."""
   if isinstance(aval, names.Ref):
     return aval.update(inner_aval=without_sharding(names, aval.inner_aval))
   mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
@@ -99,7 +99,7 @@ def without_sharding(names, aval):
 
 
 def leave_mesh(names, params) -> dict:
-  """The parameters of a kernel that was traced under a mesh, as if there had been none."""
+  """The parameters of a kernel that was traced under a mesh, as if it had been traced without one."""
   mapping, check = params["grid_mapping"], lambda eqn, args: None
   blocks = tuple(block.replace(index_map_jaxpr=trace_index_map(
       names, block.index_map_jaxpr, lambda args: check)) for block in mapping.block_mappings)
@@ -108,7 +108,7 @@ def leave_mesh(names, params) -> dict:
 
 
 def _add_places(jaxpr, found) -> None:
-  """Adds the step of the grid and the grid's sizes, as far as the body asks for them."""
+  """Adds the step of the grid and the grid's sizes, if the body reads them."""
   for eqn in kernel_costs.walk(jaxpr):
     if eqn.primitive.name in _PLACES:
       key = eqn.primitive.name, eqn.params["axis"]
@@ -117,7 +117,7 @@ def _add_places(jaxpr, found) -> None:
 
 
 def _split_scan(params, args):
-  """What all steps of a scan are given, what they hand on, and what is cut into slices."""
+  """What all steps of a scan read, what they pass on, and what is cut into slices."""
   if "ft_in" in params:  # JAX 0.11
     return map(list, params["ft_in"].update(args).unpack())
   count, carried = params["num_consts"], params["num_carry"]
@@ -125,7 +125,7 @@ def _split_scan(params, args):
 
 
 class _Body:
-  """Runs equations, which are traced."""
+  """Runs equations while they are traced."""
 
   def __init__(self, names, places, check, has_mesh, axes=()):
     self.names, self.places, self.check = names, places, check
@@ -136,7 +136,7 @@ class _Body:
   def run(self, jaxpr, consts, args):
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args]))
     read = lambda atom: atom.val if isinstance(atom, self.names.Literal) else values[atom]
-    predicates = {}  # of numbers that were truth values, which branches are chosen by
+    predicates = {}  # the numbers were booleans, which select branches
     for eqn in jaxpr.eqns:
       found = self._run_equation(eqn, [read(atom) for atom in eqn.invars], predicates)
       values.update(zip(eqn.outvars, found if eqn.primitive.multiple_results else [found]))
@@ -161,7 +161,7 @@ class _Body:
       return rule(eqn, *args)
 
   def _find_params(self, eqn) -> dict:
-    """The equation's parameters, without shardings on a mesh that is gone."""
+    """The equation's parameters, without shardings on the caller's mesh."""
     import jax
 
     if not self.has_mesh:
@@ -170,11 +170,11 @@ class _Body:
             for name, value in eqn.params.items()}
 
   def _is_place_by_name(self, eqn) -> bool:
-    """Whether it asks for the step of the grid along an axis with a name."""
+    """Whether the equation reads the step of the grid along a named axis."""
     return eqn.primitive.name == "axis_index" and eqn.params["axis_name"] in self.axes
 
   def _is_affected(self, eqn, args) -> bool:
-    """Whether there are references in an inner body, or it asks for the step of the grid."""
+    """Whether an inner body has references, or reads the step of the grid."""
     if self.has_mesh or any(isinstance(self.names.type_of(arg), self.names.Ref) for arg in args):
       return True
     return any(inner.primitive.name in (*_PLACES, "axis_index", "run_scoped")
@@ -226,6 +226,6 @@ class _Body:
     traced, *_, consts = self.names.trace(
         self.names.wrap(lambda *refs: self.run(inner, args, refs), debug_info=inner.debug_info),
         [variable.aval for variable in inner.invars])
-    if consts and not traced.constvars:  # JAX 0.11 has them before the arguments
+    if consts and not traced.constvars:  # JAX 0.11 passes them before the arguments
       traced = traced.with_consts(consts)
     return eqn.primitive.bind(*consts, **{**eqn.params, "jaxpr": traced})

@@ -1,8 +1,8 @@
-"""Checks that the indices which a kernel of Pallas computes are inside of its memories.
+"""Checks that the indices in a Pallas kernel are inside its memories.
 
-A chip reads and writes other memory with an index out of bounds, or halts.  Operations on arrays
-move such an index instead, so nothing would show.  A check is an operation of the program, which ends
-the launch with an error that names kernel, memory, step of the grid and line.
+With an index out of bounds, a chip accesses other memory, or halts.  Operations on arrays move such an index back into
+the array, so the error would not show.  A check is an operation of the program.  It fails the launch with an error that
+names kernel, memory, step of the grid and line.
 """
 
 import types
@@ -28,7 +28,7 @@ def find_names():
   from jax.interpreters import mlir
 
   class CheckEffect(effects.Effect):
-    """Keeps a check, whose result nothing uses."""
+    """Keeps a check although nothing uses its result."""
 
     __str__ = lambda self: "KernelCheck"
 
@@ -68,7 +68,7 @@ class Checker:
     self.names, self.kernel, self.memories, self.step = names, kernel, memories, step
 
   def check_access(self, eqn, args) -> None:
-    """Adds what it takes before the equation."""
+    """Adds the checks that must come before the equation."""
     name = eqn.primitive.name
     if name not in _VERBS:
       return
@@ -153,7 +153,7 @@ class Text:
     self.checks, self.numbers = [], []
 
   def add_check(self, index, last) -> str:
-    """Has the index to be from 0 to `last`."""
+    """Checks that the index is from 0 to `last`."""
     self.checks.append((index, 0, last))
     return "{%d}" % (3 * (len(self.checks) - 1))
 
@@ -174,7 +174,7 @@ class Text:
 
 
 def _describe_index(index, size: int):
-  """The least and the greatest index, how far the least one may be, and how they are shown."""
+  """The least and the greatest index, the limit of the least one, and how the message shows them."""
   import jax.numpy as jnp
 
   if hasattr(index, "stride"):

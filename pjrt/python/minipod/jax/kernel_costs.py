@@ -1,8 +1,8 @@
-"""What a kernel of Pallas has to do, from its grid, its blocks and its body."""
+"""Counts the work of a Pallas kernel, from its grid, its blocks and its body."""
 
 import math
 
-# Primitives that move or name elements, and take no time beside those that compute.
+# Primitives that move or name elements.  They take no time in addition to those that compute.
 _FREE = frozenset((
     "broadcast_in_dim", "get", "swap", "addupdate", "reshape", "squeeze", "expand_dims", "slice",
     "dynamic_slice", "program_id", "num_programs", "multiple_of", "stop_gradient", "copy",
@@ -15,8 +15,8 @@ _FUNCTIONS = frozenset((
 
 
 def describe(params) -> dict:
-  """What the model of time wants to know of the kernel: `cost_estimate`, where the user gives it,
-  and `kernel`, which is counted here."""
+  """The numbers that the time model needs: `cost_estimate`, if the user sets it, and `kernel`, which is counted here.
+  """
   described = {"kernel": _count(params)}
   if estimate := params.get("cost_estimate"):
     described["cost_estimate"] = {
@@ -26,7 +26,7 @@ def describe(params) -> dict:
 
 
 def _count(params) -> dict:
-  """Steps of the grid, the bytes of blocks that come and go, and the body's work in all steps."""
+  """Steps of the grid, bytes of the blocks that are fetched and written back, and the work of the body in all steps."""
   mapping = params["grid_mapping"]
   grid = _sizes(mapping)
   steps = math.prod(grid)
@@ -40,7 +40,7 @@ def _count(params) -> dict:
 
 
 def _sizes(mapping) -> list[int]:
-  """The grid; sizes that the program computes are as if each block of an array came once."""
+  """The grid.  If the program computes a size, it counts as if each block of an array were fetched once."""
   grid = [size if isinstance(size, int) else 0 for size in mapping.grid]
   if 0 in grid:
     known = math.prod(size for size in grid if size)
@@ -53,7 +53,7 @@ def _sizes(mapping) -> list[int]:
 
 
 def _is_parallel(params) -> bool:
-  """Whether the cores of a device may share out the grid."""
+  """Whether the cores of a device may share the grid."""
   semantics = getattr(params.get("compiler_params"), "dimension_semantics", None) or ()
   return any("parallel" in str(getattr(how, "value", how)).lower() for how in semantics)
 
@@ -73,7 +73,7 @@ def _counts(block) -> list[int]:
 
 
 def _bytes_of_blocks(block, grid) -> float:
-  """Blocks that stay where they are from step to step are moved once."""
+  """Counts blocks that stay the same from step to step once."""
   array = block.array_aval
   item = getattr(array.dtype, "itemsize", 4)
   innermost = max(used_dimensions(block, len(grid)), default=-1)
@@ -84,7 +84,7 @@ def _bytes_of_blocks(block, grid) -> float:
 
 
 def used_dimensions(block, rank: int) -> set[int]:
-  """The dimensions of the grid on which it depends which block it is."""
+  """The dimensions of the grid that choose the block."""
   jaxpr = getattr(block.index_map_jaxpr, "jaxpr", block.index_map_jaxpr)
   used = {variable: {i} for i, variable in enumerate(jaxpr.invars[:rank])}
   find = lambda atom: used.get(atom, set()) if _is_variable(atom) else set()
@@ -111,7 +111,7 @@ def walk(jaxpr):
 
 
 def inner_bodies(eqn) -> list:
-  """The jaxprs that an equation has among its parameters."""
+  """The jaxprs among an equation's parameters."""
   found = []
   for value in eqn.params.values():
     for item in value if isinstance(value, (tuple, list)) else (value,):
@@ -122,7 +122,7 @@ def inner_bodies(eqn) -> list:
 
 
 class _Work:
-  """Operations of products, elements of others, elements of functions."""
+  """Operations of matmuls, elements of other operations, elements of functions."""
 
   def __init__(self):
     self.flops = self.vector = self.functions = 0
@@ -153,7 +153,7 @@ class _Work:
   def _add_elements(self, eqn, times: int) -> None:
     count = max((math.prod(getattr(atom.aval, "shape", ())) for atom in
                  (*eqn.invars, *eqn.outvars) if not hasattr(atom.aval, "inner_aval")), default=0)
-    if count <= 1:  # the scalar core's
+    if count <= 1:  # runs on the scalar core
       return
     if eqn.primitive.name in _FUNCTIONS:
       self.functions += times * count

@@ -1,17 +1,17 @@
-"""The grid of a kernel of Pallas as a loop of the program, with the memories of a TPU.
+"""Runs the grid of a Pallas kernel as a loop of the program, with the memories of a TPU.
 
-JAX's interpreter gives each step its blocks from the arrays and writes all of them back.  On a TPU a
-block stays in VMEM until the index of the next one differs:
+JAX's interpreter reads each step's blocks from the arrays and writes all of them back.  On a TPU a block stays in VMEM
+until the next block has another index:
 
-- An operand's block is fetched when its index changes, and is never written back.  If the kernel
-  overwrites it, the steps that still have it see that.
-- A result's block is written back when its index changes, and after the last step.  Before that an
-  operand in the same memory does not see it.
-- What the kernel writes into its scalars stays there for the steps that follow.  They choose blocks
-  a step later, because a TPU fetches blocks a step ahead.
+- An operand's block is fetched when its index changes, and is never written back.  If the kernel overwrites it, later
+  steps with the same block see the new values.
+- A result's block is written back when its index changes, and after the last step.  Until then, an operand in the same
+  memory does not see it.
+- Scalars that the kernel writes keep their values in the following steps.  They choose blocks one step later, because a
+  TPU fetches blocks one step ahead.
 
-An operand and a result in its place share one array, whatever their blocks are; a kernel that sees
-both whole, in HBM, sees one memory.
+An operand and the result that aliases it share one array, even if their blocks differ.  If a kernel sees both whole, in
+HBM, they are one memory.
 """
 
 import functools
@@ -24,7 +24,7 @@ from minipod.jax import kernel_windows
 
 
 def make_interpreter():
-  """A function that takes what `pallas_call` does; looks up all names of JAX that it needs."""
+  """Makes a function with the arguments of `pallas_call`; looks up all names of JAX that it needs."""
   from jax._src import core
   from jax._src.pallas import core as pallas_core
   from jax._src.pallas import hlo_interpreter
@@ -39,27 +39,27 @@ def make_interpreter():
 
 
 def is_known_to_jax(params) -> bool:
-  """Whether JAX's own interpreter has the right numbers of the kernel."""
+  """Whether JAX's own interpreter computes the kernel correctly."""
   mapping = params["grid_mapping"]
   written = _find_written(params["jaxpr"])[:mapping.num_index_operands + mapping.num_inputs]
   return not (any(written) or params["input_output_aliases"])
 
 
 def _find_written(jaxpr) -> list[bool]:
-  """Whether the kernel writes to the memory, for each that it is given."""
+  """For each of its memories, whether the kernel writes to it."""
   memories, written = [*jaxpr.constvars, *jaxpr.invars], set()
   for effect in jaxpr.effects:
     if type(effect).__name__ in ("WriteEffect", "AccumEffect"):
-      where = getattr(effect, "input_index", None)  # JAX 0.9; later ones have the variable itself
+      where = getattr(effect, "input_index", None)  # JAX 0.9; later versions have the variable itself
       written.add(effect.input if where is None else memories[where])
   return [memory in written for memory in jaxpr.invars]
 
 
 class _Loop:
-  """What a step of the grid does with all memories: scalars, operands, results and scratch.
+  """A step of the grid, on all memories: scalars, operands, results and scratch.
 
-  `windows` are those of the operands, and then of the results; the arrays which they show are fewer
-  where a result has the memory of an operand.
+  `windows` are those of the operands, then those of the results.  If a result aliases an operand, both windows show the
+  same array, so there are fewer arrays than windows.
   """
 
   def __init__(self, names, args, jaxpr, mapping, aliases, name):
@@ -76,7 +76,7 @@ class _Loop:
     self.scalars = list(args[:self.count])
 
   def _name_memories(self, jaxpr) -> list[str]:
-    """What errors call the memories that the kernel is given."""
+    """The names that errors use for the memories of the kernel."""
     mapping, names = self.mapping, jaxpr.debug_info.arg_names or ()
     kinds = ["scalars"] * self.count + ["operand"] * self.operands + ["result"] * mapping.num_outputs
     kinds += ["scratch memory"] * (len(jaxpr.invars) - len(kinds))
@@ -88,7 +88,7 @@ class _Loop:
     return kernel_bounds.Checker(self.names.bounds, kernel, names, step)
 
   def _check_choice(self, block, memory: str):
-    """The block's description, which checks the scalars that it is chosen by."""
+    """The block's description; it checks the scalars that choose the block."""
     closed, rank = block.index_map_jaxpr, len(self.mapping.grid)
     if not closed.jaxpr.eqns or not self.count:
       return block
@@ -109,7 +109,7 @@ class _Loop:
                    for array, value in zip(self.arrays, [*args[self.count:], *outputs])]
 
   def _find_body(self, jaxpr):
-    """What the body is, and which memories it changes."""
+    """The body, and which memories it changes."""
     jaxpr = self._join(jaxpr)
     self.body, self.consts, scratch = self.names.discharge(jaxpr, (), self.mapping)
     self.scratch = [self.names.make_uninitialized(aval.shape, aval.dtype) for aval in scratch]
@@ -122,7 +122,7 @@ class _Loop:
     self.held = [window for window in range(len(self.windows)) if self._is_held(window)]
 
   def _join(self, jaxpr):
-    """Has the body know an operand and the result in its place as one memory if it sees both whole."""
+    """Makes an operand and the result that aliases it one memory for the body, if the body sees both whole."""
     same = {}
     for result in range(self.operands, len(self.windows)):
       operand = self.array_of[result]
@@ -135,10 +135,10 @@ class _Loop:
     return self.windows[window].is_whole and self.written[window]
 
   def _is_held(self, window: int) -> bool:
-    """Whether it shows that a block stays in VMEM while the steps have the same one.
+    """Whether the results show that a block stays in VMEM while steps have the same block.
 
-    The kernel overwrites an operand's block, or the array changes below it.  A result that nothing
-    else shows may as well be written after each step.
+    They do if the kernel overwrites an operand's block, or if the array below it changes.  Otherwise a result that no
+    other window shows can be written after each step.
     """
     if self.windows[window].is_whole:
       return False
@@ -167,7 +167,7 @@ class _Loop:
     return arrays
 
   def _make_empty(self, window: int):
-    """Where a block is held, and its contents, before the first step."""
+    """The memory that holds a block, and its contents before the first step."""
     import jax.numpy as jnp
 
     shown = self.windows[window]
@@ -177,16 +177,16 @@ class _Loop:
 
   @staticmethod
   def _fill(everything, places, values):
-    """A copy of the list in which some places have other values."""
+    """A copy of the list, with other values in some places."""
     filled = list(everything)
     for place, value in zip(places, values):
       filled[place] = value
     return filled
 
   def step(self, number, choosing, written, changing, held, scratch):
-    """The state after a step; `choosing` are the scalars that choose its blocks.
+    """The state after a step; the scalars `choosing` choose its blocks.
 
-    They are those that the step before has begun with: a TPU fetches blocks a step ahead.
+    They have the values from the start of the step before, because a TPU fetches blocks one step ahead.
     """
     scalars = self._fill(self.scalars, self.written_scalars, written)
     choosing = self._fill(self.scalars, self.written_scalars, choosing)
@@ -212,12 +212,12 @@ class _Loop:
     return jnp.array(start, jnp.int32)
 
   def _check_window(self, window, start, ids):
-    """Checks that a block begins inside of its array; it may stick out at the end."""
+    """Checks that a block begins inside its array; it may extend past the end."""
     step = [place for axis, place in enumerate(ids) if axis not in self.mapping.vmapped_dims]
     window.check(self._make_checker(self.name, (), (), step), start, self.mapping.grid)
 
   def _take_parts(self, number, arrays, held, starts):
-    """The blocks of this step.  Results whose block changes are written back before any is read."""
+    """The blocks of this step.  Results whose block changes are written back before any block is read."""
     is_first, is_new = number == 0, {}
     for window, (start, part) in zip(self.held, held):
       is_new[window] = is_first
@@ -240,7 +240,7 @@ class _Loop:
     return other if is_first_one is False else jnp.where(is_first_one, one, other)
 
   def _write_back(self, arrays, window, is_wanted, start, part):
-    """Writes a result's block to its array; an operand's never is."""
+    """Writes a result's block to its array; an operand's block is never written."""
     if window < self.operands or is_wanted is False:
       return
     shown, of, start = self.windows[window], self.array_of[window], list(start)
@@ -248,7 +248,7 @@ class _Loop:
     arrays[of] = shown.put(arrays[of], start, part)
 
   def _store(self, arrays, starts, parts):
-    """What the step has left in arrays that it sees whole, and in results that nothing else shows."""
+    """The new contents of arrays that the step sees whole, and of results that no other window shows."""
     for window, (shown, of) in enumerate(zip(self.windows, self.array_of)):
       if window in self.held or of not in self.changing:
         continue
@@ -256,7 +256,7 @@ class _Loop:
         arrays[of] = shown.put(arrays[of], starts[window], parts[window])
 
   def _find_ids(self, number):
-    """The step's place in the grid, whose last axis goes fastest."""
+    """The coordinates of the step in the grid; the last axis varies fastest."""
     import jax
     import jax.numpy as jnp
 
@@ -282,7 +282,7 @@ def _interpret(names, *args, jaxpr, grid_mapping, input_output_aliases, name, **
 
 
 def _take_sizes(mapping, args):
-  """The grid's sizes, of which the program computes some, and the operands that follow these."""
+  """The grid's sizes, some of which the program computes, and the operands that follow these."""
   count = mapping.num_dynamic_grid_bounds
   computed = iter(args[:count])
   return tuple(size if isinstance(size, int) else next(computed)

@@ -1,9 +1,8 @@
-"""Loads and stores under masks in kernels of Pallas, as operations on whole arrays.
+"""Masked loads and stores in Pallas kernels, as operations on whole arrays.
 
-A mask lets an access reach beyond the end of a memory, and a view of a memory may stick out as well.
-JAX's rules pad the memory for that, but know one index only.  Here an access goes through any number
-of views; elements outside of the memory are undefined when they are read, and dropped when they are
-written.
+A masked access may extend past the end of a memory, and so may a view of a memory.  JAX's rules pad the memory for
+that, but support only one index.  Here an access may go through any number of views.  Elements outside the memory are
+undefined when read, and dropped when written.
 """
 
 import functools
@@ -11,7 +10,7 @@ import types
 
 
 def install() -> None:
-  """Has JAX's discharge of references use the rules of this file, or its own where they fail."""
+  """Makes JAX's discharge of references use the rules of this file, or its own if they fail."""
   from jax._src.pallas import primitives
   from jax._src.state import discharge
   from jax._src.state import indexing
@@ -25,7 +24,7 @@ def install() -> None:
 
 
 def _discharge(original, access, names, *context_and_args, args_tree, **params):
-  """A rule; what comes before the arguments is another thing in each version of JAX."""
+  """A rule.  Each version of JAX passes other parameters before the arguments."""
   args = context_and_args[-args_tree.num_leaves:]
   ref, transforms, *rest = args_tree.unflatten(args)
   try:
@@ -46,7 +45,7 @@ def _load(names, ref, transforms, mask, other):
 
 
 def _store(names, ref, transforms, value, mask):
-  """The memory after the store, and what was there; the value itself where the mask is off."""
+  """The memory after the store, and its previous contents; if the mask is off, the value itself."""
   import jax.numpy as jnp
 
   if transforms:
@@ -59,14 +58,14 @@ def _store(names, ref, transforms, value, mask):
 
 
 def _read(names, array, view):
-  """What a view shows of an array: NaN, or the type's limit, where it sticks out."""
+  """The elements of an array that a view shows; outside the array NaN, or the type's limit."""
   if not _may_stick_out(names, view):
     return names.read(array, (view,))
   return array.at[find_places(view)].get(mode="fill")
 
 
 def _write(names, array, view, part):
-  """The array after the view shows `part`; what sticks out is dropped."""
+  """The array after `part` is stored through the view; elements outside are dropped."""
   if not isinstance(view, names.Indexer):
     is_reshaped = hasattr(view, "shape")
     return part.reshape(array.shape) if is_reshaped else names.bitcast(part, array.dtype)
@@ -80,12 +79,12 @@ def _may_stick_out(names, view) -> bool:
 
 
 def may_stick_out(view) -> bool:
-  """Whether an index may be outside of what it is an index of."""
+  """Whether an index may be out of bounds."""
   return not all(map(is_inside, view.indices, view.shape))
 
 
 def is_inside(index, size: int) -> bool:
-  """Whether an index is known to be inside of a dimension."""
+  """Whether an index is certainly inside a dimension."""
   if isinstance(index, int):
     return 0 <= index < size
   first, count = getattr(index, "start", None), getattr(index, "size", None)
@@ -95,9 +94,9 @@ def is_inside(index, size: int) -> bool:
 
 
 def find_places(view):
-  """For each dimension of the array the indices of the view's elements, in the view's shape.
+  """For each dimension of the array, the indices of the view's elements, in the view's shape.
 
-  An index outside of the array becomes the first one beyond its end.
+  An index outside the array becomes the first one after its end.
   """
   import jax.numpy as jnp
 
@@ -119,7 +118,7 @@ def find_places(view):
 
 
 def _find_arrays(is_array: list[bool]) -> int:
-  """Before which of the slices' dimensions those of the indexing arrays are, as in NumPy."""
+  """The position of the indexing arrays' dimensions among those of the slices, as in NumPy."""
   if True not in is_array:
     return 0
   first = is_array.index(True)

@@ -1,13 +1,13 @@
-"""The ranges of numbers that a kernel of Pallas computes from the step of its grid.
+"""The ranges of numbers that a Pallas kernel computes from the step of its grid.
 
-What is known to be inside needs no check as the program runs.
+An index that is certainly in bounds needs no check at run time.
 """
 
 _UNKNOWN = (float("-inf"), float("inf"))
 
 
 def find_ranges(jaxpr, args) -> list:
-  """The least and the greatest number of each result, for those of the arguments."""
+  """The least and the greatest number of each result, from those of the arguments."""
   ranges = dict(zip(jaxpr.invars, args))
   read = lambda atom: (atom.val, atom.val) if hasattr(atom, "val") else (
       ranges.get(atom, _UNKNOWN))
@@ -41,7 +41,7 @@ def _combine(operate):
 
 
 def _divide(dividend, divisor):
-  """Of numbers that are not negative, where all divisions round alike."""
+  """For numbers that are not negative, for which all divisions round in the same way."""
   if dividend[0] < 0 or divisor[0] <= 0 or _UNKNOWN in (dividend, divisor):
     return _UNKNOWN
   return dividend[0] // divisor[1], dividend[1] // divisor[0]

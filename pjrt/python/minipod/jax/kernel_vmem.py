@@ -1,7 +1,7 @@
-"""The VMEM that a kernel of Pallas needs on a TPU, and the error of kernels that need too much.
+"""Counts the VMEM that a Pallas kernel needs on a TPU, and refuses kernels that need too much.
 
-It is a lower bound: blocks, twice where the next one is fetched in the meantime, scratch memory and
-`run_scoped`.  Mosaic adds what its registers spill.
+The count is a lower bound: blocks (twice if the next one is fetched meanwhile), scratch memory and
+`run_scoped`.  Mosaic adds spilled registers.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _LANES = 128
 
 @dataclasses.dataclass
 class _Part:
-  """Memory of a kernel: what it is called, its shape, the bytes of a copy and how many there are."""
+  """A memory of a kernel: its name, its shape, the bytes of a copy and the number of copies."""
   name: str
   shape: str
   size: int
@@ -33,7 +33,7 @@ class _Part:
 
 
 def check(params, name: str, device_kind: str) -> None:
-  """Raises Mosaic's error if the kernel does not fit; tells of one that only a higher limit allows."""
+  """Raises Mosaic's error if the kernel does not fit; warns if it fits only with a higher limit."""
   if device_kind not in _CHIPS:
     return
   capacity, usual = (size * _MIB for size in _CHIPS[device_kind])
@@ -51,14 +51,14 @@ def check(params, name: str, device_kind: str) -> None:
 
 
 def _find_flag() -> int | None:
-  """The limit that the user has given all programs for libtpu."""
+  """The limit that the user has set in libtpu's flags for all programs."""
   flags = " ".join(os.environ.get(name, "") for name in ("LIBTPU_INIT_ARGS", "XLA_FLAGS"))
   found = _FLAG.findall(flags)
   return int(found[-1]) * 1024 if found else None
 
 
 def _word_error(params, name, where, parts, needed, limit) -> str:
-  """As libtpu words it, and what needs the most."""
+  """libtpu's message, with the largest memories."""
   results = ", ".join(block.array_aval.str_short()
                       for block in params["grid_mapping"].block_mappings_output)
   largest = sorted(parts, key=lambda part: -part.size * part.copies)[:8]
@@ -72,14 +72,14 @@ def _word_error(params, name, where, parts, needed, limit) -> str:
 
 
 def _show(size: int) -> str:
-  """Bytes as XLA shows them."""
+  """Formats bytes as XLA does."""
   for unit, step in (("G", 1 << 30), ("M", _MIB), ("K", 1024)):
     if size >= step:
       return f"{size / step:.2f}{unit}"
   return f"{size}B"
 
 
-# ---- what is needed ----
+# ---- counting ----
 
 
 def _find_parts(params) -> list[_Part]:
@@ -108,7 +108,7 @@ def _is_in_vmem(aval, is_block: bool) -> bool:
 
 
 def _describe(aval) -> _Part:
-  """A memory whose last dimension takes whole rows of lanes."""
+  """The bytes of a memory whose last dimension is padded to whole rows of lanes."""
   *outer, last = aval.shape or (1,)
   count = math.prod(outer) * -(-last // _LANES) * _LANES
   kind = str(aval.dtype)
@@ -118,7 +118,7 @@ def _describe(aval) -> _Part:
 
 
 def _count_buffers(block, grid) -> int:
-  """Two for a block that changes with the steps, or what the user has asked for."""
+  """Two copies of a block that changes with the steps, or the number that the user has chosen."""
   asked = getattr(block.pipeline_mode, "buffer_count", None)
   if asked is not None:
     return asked
@@ -127,7 +127,7 @@ def _count_buffers(block, grid) -> int:
 
 
 def _find_scoped(jaxpr) -> list[_Part]:
-  """What is needed at once in the bodies of `run_scoped`, which use the same memory in turn."""
+  """The bytes that the bodies of `run_scoped` need at the same time; consecutive bodies reuse memory."""
   most = []
   for eqn in jaxpr.eqns:
     for body in kernel_costs.inner_bodies(eqn):

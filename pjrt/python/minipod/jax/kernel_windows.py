@@ -1,4 +1,4 @@
-"""Blocks of the arrays that a kernel of Pallas works on, and where each step of the grid has them."""
+"""The blocks of arrays that a Pallas kernel works on, and their positions in each step of the grid."""
 
 from minipod.jax import kernel_bounds
 from minipod.jax import kernel_ranges
@@ -26,7 +26,7 @@ class Window:
     return [jnp.asarray(start, jnp.int32) for start in starts]
 
   def check(self, checker, start, grid):
-    """Checks that the block begins inside of the array, where that is not known before."""
+    """Checks that the block begins inside the array, unless that is known in advance."""
     text, shown = kernel_bounds.Text(), []
     for first, last, (least, greatest) in zip(start, self._find_lasts(), self._find_ranges(grid)):
       is_known = 0 <= least and greatest <= last
@@ -37,13 +37,13 @@ class Window:
                        f" {blocks} ({self.block.index_map_jaxpr.jaxpr.debug_info.func_src_info})")
 
   def _find_lasts(self) -> list[int]:
-    """Where the last block begins in each dimension."""
+    """The first element of the last block, in each dimension."""
     return [max(-(-(low + size + high) // length) - 1, 0) * length
             for size, (low, high), length
             in zip(self.block.array_aval.shape, self.padding, self.shape)]
 
   def _find_ranges(self, grid):
-    """From where to where blocks begin, as far as that is known."""
+    """The range of first elements of blocks, as far as it is known."""
     closed = self.block.index_map_jaxpr
     places = [(0, max(size - 1, 0)) if isinstance(size, int) else (0, float("inf"))
               for size in grid]
@@ -68,13 +68,13 @@ class Window:
 
 
 def is_in_hbm(variable) -> bool:
-  """Whether the kernel sees the array itself, instead of blocks that come and go."""
+  """Whether the kernel sees the array itself, and not blocks of it."""
   space = str(getattr(variable.aval, "memory_space", None)).lower()
   return "any" in space or "hbm" in space
 
 
 class Array:
-  """An array in HBM, and the windows that show it: of an operand, a result, or both."""
+  """An array in HBM, and its windows: of an operand, a result, or both."""
 
   def __init__(self, windows):
     paddings = [window.padding for window in windows]
@@ -84,7 +84,7 @@ class Array:
     self.shape = windows[0].block.array_aval.shape
 
   def pad(self, names, value):
-    """Adds undefined elements, so that every block is inside of the array."""
+    """Adds undefined elements, so that every block is inside the array."""
     import jax
 
     ends = [max(-(-(low + size + high) // length) * length for length in lengths)
@@ -97,7 +97,7 @@ class Array:
     return jax.lax.pad(value, names.make_uninitialized((), value.dtype), margins)
 
   def cut(self, value):
-    """Takes away what `pad` has added."""
+    """Removes the elements that `pad` has added."""
     import jax
 
     low = [low for low, _ in self.padding]

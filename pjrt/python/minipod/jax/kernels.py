@@ -1,4 +1,4 @@
-"""Kernels of Pallas: one operation each, which says what it costs the chip and how to compute it."""
+"""Lowers a Pallas kernel to one operation, which has its cost on the chip and its decomposition."""
 
 import functools
 import json
@@ -14,12 +14,12 @@ from minipod.jax import kernel_vmem
 from minipod.jax import rules
 from minipod.jax import start
 
-_NAME = "minipod.kernel"  # what sim/ir/module.h calls them
+_NAME = "minipod.kernel"  # the names in sim/ir/module.h
 _WHAT = "kernels of Pallas"
 
 
 def allow_kernels() -> None:
-  """Has the platform lower `pallas_call`, in programs that have imported it."""
+  """Makes the platform lower `pallas_call` in programs that have imported it."""
 
   def find_rule():
     if "jax._src.pallas.pallas_call" not in sys.modules:
@@ -32,7 +32,7 @@ def allow_kernels() -> None:
 
 
 def allow_masked_accesses() -> None:
-  """Has accesses under masks reach beyond the end of a memory, and through several views of it."""
+  """Lets masked accesses extend past the end of a memory, and go through several views."""
   _late.append(kernel_masks.install)
 
 
@@ -52,10 +52,10 @@ def _make_rule():
 
 
 def _lower_call(jax_rule, effect, loop, ctx, *args, **params):
-  """By one of JAX's interpreters, as the decomposition of a composite.
+  """Lowers a kernel with one of JAX's interpreters, as the decomposition of a composite.
 
-  The interpreter that calls Python does it in order, which is what `effect` stands for.  None of
-  them is to see the mesh of the caller.
+  The interpreter that calls Python does so in order, which `effect` stands for.  The interpreters must not see the
+  caller's mesh.
   """
   if loop is None or jax.sharding.get_abstract_mesh().empty:
     return _lower_alone(jax_rule, effect, loop, ctx, *args, **params)
@@ -93,7 +93,7 @@ def _lower_alone(jax_rule, effect, loop, ctx, *args, interpret, **params):
     try:
       function = _make_function(ctx, args, lambda *args: lower(
           _with_tokens(ctx, [effect] if has_effects else None), *args, **params))
-    except Exception as error:  # whatever an interpreter raises of what it does not know
+    except Exception as error:  # an interpreter may raise anything for a kernel that it does not support
       failures.append((what, error))
     else:
       return _call(ctx, args, function, described)
@@ -101,7 +101,7 @@ def _lower_alone(jax_rule, effect, loop, ctx, *args, interpret, **params):
 
 
 def _check_for_tpus(params) -> None:
-  """Says once of a kernel that JAX's compiler for TPUs would refuse its blocks, on a pod of TPUs."""
+  """On a pod of TPUs, warns once per kernel if JAX's compiler for TPUs would refuse its blocks."""
   from jax._src.pallas.mosaic import core, lowering
 
   check, usual = lowering._check_block_mappings, core.CoreType.TC
@@ -113,12 +113,12 @@ def _check_for_tpus(params) -> None:
   except ValueError as error:
     guard.say_once(f"the kernel {_name_of(params)!r} runs here, but JAX's compiler for TPUs refuses"
                    f" it: {error}")
-  except Exception:  # a kernel for other chips, of whose memories the check does not know
+  except Exception:  # a kernel for other chips, whose memories the check does not know
     pass
 
 
 def _check_vmem(params) -> None:
-  """Refuses a kernel that needs more VMEM than the TPU that the pod describes gives it."""
+  """Refuses a kernel that needs more VMEM than the described TPU has."""
   options = params.get("compiler_params")
   is_for_tensor_core = getattr(getattr(options, "kernel_type", None), "name", "TC") == "TC"
   if is_for_tensor_core and (options is None or hasattr(options, "vmem_limit_bytes")):
@@ -128,7 +128,7 @@ def _check_vmem(params) -> None:
 def _find_kind() -> str:
   try:
     return jax.devices(guard.PLATFORM)[0].device_kind
-  except RuntimeError:  # a program for a pod that is not here
+  except RuntimeError:  # a program for a pod that is not in use
     return ""
 
 
@@ -147,10 +147,10 @@ def _lower_loop(loop, ctx, *args, **params):
 
 
 def _choose_interpreters(loop, params):
-  """The interpreters that may know the kernel, the fastest one first.
+  """The interpreters that may support the kernel, the fastest one first.
 
-  Those which make operations of it know one device: ours (`loop`), and Pallas' own.  Another one of
-  Pallas calls Python for each access, and has memory, semaphores and copies of several devices.
+  The two that make operations of it support one device: minipod's (`loop`) and Pallas's own.  Pallas's TPU interpreter
+  calls Python for each access, and has memory, semaphores and copies of several devices.
   """
   from jax.experimental.pallas import tpu
 
@@ -164,7 +164,7 @@ def _choose_interpreters(loop, params):
 
 
 def _is_remote(jaxpr) -> bool:
-  """Whether the kernel has to do with other devices."""
+  """Whether the kernel communicates with other devices."""
   for eqn in kernel_costs.walk(jaxpr):
     name = eqn.primitive.name
     if name == "get_barrier_semaphore":
@@ -185,7 +185,7 @@ def _name_of(params) -> str:
 
 
 def _make_function(ctx, args, lower):
-  """A private function of the module that does what `lower` lowers."""
+  """Adds a private function to the module, with the operations that `lower` lowers."""
   from jax.extend.mlir import ir
   from jax.extend.mlir.dialects import func
 
@@ -209,7 +209,7 @@ def _make_function(ctx, args, lower):
 
 
 def _lower_absent(ctx):
-  """Stands for a body that never runs."""
+  """Replaces a body that never runs."""
   from jax.extend.mlir import ir
   from jax.extend.mlir.dialects import stablehlo
   from jax.interpreters import mlir
@@ -227,7 +227,7 @@ def _functions(module):
 
 
 def _erase_unfinished(ctx, before) -> None:
-  """Erases the functions that were begun when an error was raised."""
+  """Erases functions that were incomplete when an error was raised."""
   for name, operation in _functions(ctx.module_context.module):
     if name in before or not operation.operation.regions[0].blocks:
       continue
@@ -237,7 +237,7 @@ def _erase_unfinished(ctx, before) -> None:
 
 
 def _with_tokens(ctx, effects):
-  """A context for calls of Python that are ordered among themselves, unknown to the program."""
+  """A context for Python calls that are ordered among themselves, of which the program knows nothing."""
   from jax.interpreters import mlir
 
   tokens = ctx.tokens_in
@@ -247,7 +247,7 @@ def _with_tokens(ctx, effects):
 
 
 def _describe(params) -> dict:
-  """The attributes of the operation, as those of a TPU's kernel, beside what it costs."""
+  """The attributes of the operation: those of a TPU's kernel, and the cost."""
   from jax.extend.mlir import ir
 
   described = {
@@ -276,7 +276,7 @@ def _describe_aliases(params, aliases):
 
 
 def _has_effects(params) -> bool:
-  """Whether the kernel must stay if its results are unused."""
+  """Whether the kernel must stay even if its results are unused."""
   stated = getattr(params["compiler_params"], "has_side_effects", False)
   is_pure = stated is False or getattr(stated, "value", None) == "pure"
   return not is_pure or _is_remote(params["jaxpr"])

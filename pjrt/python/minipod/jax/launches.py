@@ -1,18 +1,16 @@
-"""What is done around JAX's calls of jitted functions: the library is called first, and calls what
-JAX would.
+"""Wraps JAX's calls of jitted functions: the library is called first, and then calls JAX.
 
-The pod's clock (option `clock: virtual`) stands while JAX launches, copies or waits.  A call of a
-jitted function makes an array of each result, with an object for each of the process's devices, and
-gives back those that were donated: milliseconds on hundreds of devices, between calls of the
-library, which a host of the pod does for its few.  So it is when an array is dropped: the C library
-joins what tens of thousands of objects took.  The clock goes on while JAX traces: that is the
-user's own Python.
+The pod's clock (option `clock: virtual`) stops while JAX launches, copies or waits.  A call of a jitted function makes
+an object for each result and device of the process, and deletes the objects of donated arrays.  On hundreds of devices
+this takes milliseconds between calls of the library, but a host of the pod does it only for its few devices.  Dropping
+an array also takes long, because the C library merges the memory of tens of thousands of objects.  The clock runs while
+JAX traces, because tracing runs the user's own Python code.
 
-Donated arrays are forgotten where pods are larger than the machine (`values: shapes`).  JAX keeps
-the objects of an array's shards, 0.7 KB each, for as long as the array is referenced, although it cannot be used
-any more: 36 MB for one on 50,000 devices, of which MaxText's modules hold a hundred.
+On pods that are larger than the machine (`values: shapes`), minipod frees the objects of donated arrays.  JAX would
+keep them, 0.7 KB per shard, as long as the script refers to the array, although the array can no longer be used: 36 MB
+for an array on 50,000 devices.  MaxText's modules hold a hundred such arrays.
 
-A thread that waits for an array wakes up some threads later, each of which has to get a core.
+A thread that waits for an array wakes up only after several other threads, each of which needs a core.
 """
 
 import ctypes
@@ -21,16 +19,16 @@ import gc
 
 from minipod import foreign
 
-# Of CPython's PyTypeObject.
+# Fields of CPython's PyTypeObject.
 _DEALLOC, _VECTORCALL_OFFSET, _FLAGS, _HAS_VECTORCALL = 48, 56, 168, 1 << 11
-_ARGUMENTS_OFFSET = 1 << 63  # of the flags of a call by vectorcall; the rest is their number
+_ARGUMENTS_OFFSET = 1 << 63  # flag of a vectorcall; the other bits are the number of arguments
 _DONATED = ctypes.PYFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p)
-_kept = []  # what the library has pointers to
+_kept = []  # objects that the library points to
 
 
 @functools.cache
 def stop_clock() -> None:
-  """From now on, once per process; without that clock calls are what they were."""
+  """Wraps calls from now on, once per process; without the virtual clock, calls stay as they are."""
   _follow()
   _stop_clock()
 
@@ -44,14 +42,14 @@ def is_for_shapes() -> bool:
 
 @functools.cache
 def forget_donated() -> None:
-  """From now on, once per process, after calls that have donated very many shards."""
+  """Frees donated arrays from now on, once per process, after calls that have donated very many shards."""
   _follow()
   _kept.append(_DONATED(_forget))
   foreign.library().minipod_follow_donations(_kept[-1])
 
 
 def _forget(arguments, flags, names) -> None:
-  """Deletes what a call was given and has donated: to Python it is deleted already."""
+  """Deletes the arguments that a call has donated; Python code can no longer use them anyway."""
   import jax
   from jaxlib import _jax
 
@@ -65,7 +63,7 @@ def _forget(arguments, flags, names) -> None:
 
 @functools.cache
 def _follow() -> None:
-  """Has calls of jitted functions, of now and of later, go through the library."""
+  """Makes calls of all jitted functions go through the library."""
   from jaxlib import _jax
 
   library = foreign.library()
@@ -93,13 +91,13 @@ def _follow() -> None:
 
 
 def _stop_clock() -> None:
-  """Tracing, and what JAX does for the devices in functions of its own."""
+  """Wraps tracing, and functions in which JAX works for each device."""
   from jax._src import api
   from jax._src import pjit
   from jax._src.interpreters import pxla
   from jaxlib import _jax
 
-  library = ctypes.PyDLL(None, handle=foreign.library()._handle)  # which keeps Python's lock
+  library = ctypes.PyDLL(None, handle=foreign.library()._handle)  # it keeps Python's lock
   stand, unstand = library.minipod_stand, library.minipod_unstand
   for function in (stand, unstand):
     function.argtypes, function.restype = [], ctypes.c_bool
@@ -114,7 +112,7 @@ def _stop_clock() -> None:
   array._value = property(_between(stand, array._value.fget, unstand))
   for module, name in ((api.xc, "batched_block_until_ready"), (pxla, "batched_device_put")):
     setattr(module, name, _between(stand, getattr(module, name), unstand))
-  # They cut a value of the host into a piece for each device.
+  # These functions cut a host array into a piece for each device.
   for type_of_value, handler in pxla.shard_arg_handlers.items():
     pxla.shard_arg_handlers[type_of_value] = _between(stand, handler, unstand)
 
@@ -126,7 +124,7 @@ def _jax_function():
 
 
 def _between(before, function, after):
-  """The function between two others, of which the second one undoes what the first one has done."""
+  """Calls one function before the wrapped one, and another, which undoes it, afterwards."""
 
   @functools.wraps(function, assigned=("__module__", "__name__", "__doc__"))
   def called(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""Decompositions: the library's own, as custom calls, and LAPACK's for large matrices."""
+"""Matrix decompositions: custom calls to the library's kernels, and to LAPACK for large matrices."""
 
 import inspect
 
@@ -6,15 +6,15 @@ from minipod.jax import foreign
 from minipod.jax import guard
 from minipod.jax import rules
 
-# From which size on LAPACK is faster than the library's own kernels, by 1.2 to 9 times. (geqrf is
-# hardly ever slower, and users who call LAPACK's handler themselves get the same bits.)
+# The sizes from which LAPACK is faster than the library's own kernels, by 1.2 to 9 times.  (geqrf is hardly ever
+# slower, and users who call LAPACK's handler themselves get the same bits.)
 _LAPACK_FROM = {"cholesky": 32, "lu": 64, "geqrf": 0, "householder_product": 128, "svd": 32,
                 "eigh": 64, "triangular_solve": 256}
 _LAPACK_IF_COMPLEX = {"triangular_solve"}  # the library's own kernel for real numbers is faster
 
 
 def install() -> None:
-  """Has the library decompose, each kind under a guard of its own."""
+  """Makes the library decompose, with a guard for each kind of decomposition."""
   guard.teach("the rule for 'lu'", rules.take_rule, "tpu", "lu")
   for name, install_rule in (("eigh", _install_eigh), ("svd", _install_svd),
                              ("tridiagonal_solve", _install_tridiagonal_solve),
@@ -26,9 +26,7 @@ def install() -> None:
 
 
 def _use_lapack(name: str, size: int) -> None:
-  """Gives matrices whose sides are at least `size` to a rule that calls LAPACK: JAX's for CPUs, if
-  there is none of ours.
-  """
+  """Gives matrices whose sides are at least `size` to LAPACK: by minipod's rule, or JAX's rule for CPUs."""
   from jax.interpreters import mlir
 
   table = rules.get_table()
@@ -49,9 +47,9 @@ def _use_lapack(name: str, size: int) -> None:
 
 
 def _make_lapack_lu():
-  """JAX's rule for CPUs, but that what LAPACK refuses is not looked for: there is nothing.
+  """JAX's rule for CPUs, without the check for arguments that LAPACK refuses: there are none.
 
-  So nothing is between the factors and what solves with them, and both want them by columns.
+  So no operation is between the factors and the solver that reads them.  Both use column-major layout.
   """
   from jax import core
   from jax._src.lax import linalg
@@ -71,7 +69,7 @@ def _make_lapack_lu():
     factors, pivots, _ = call(ctx, operand)
 
     def number(pivots):
-      pivots -= 1  # LAPACK begins at 1
+      pivots -= 1  # LAPACK counts from 1
       return pivots, lu_pivots_to_permutation(pivots, rows)
 
     pivots, permutation = mlir.lower_fun(number, multiple_results=True)(
@@ -83,12 +81,12 @@ def _make_lapack_lu():
 
 
 def _make_call():
-  """A function that makes a custom call with the results of the context."""
+  """Makes a function that adds a custom call with the results of the context."""
   from jax._src.interpreters import mlir as private
   from jax.interpreters import mlir
 
   make, type_of = private.custom_call, mlir.aval_to_ir_type
-  wants_context = len(inspect.signature(type_of).parameters) > 1  # JAX 0.9 has none to give
+  wants_context = len(inspect.signature(type_of).parameters) > 1  # JAX 0.9 has no such parameter
 
   def call(ctx, target, operands):
     context = (ctx.module_context,) if wants_context else ()
@@ -104,7 +102,7 @@ def _install_eigh() -> None:
   call = _make_call()
 
   def eigh(ctx, operand, *, lower, sort_eigenvalues, subset_by_index, algorithm):
-    del sort_eigenvalues, algorithm  # always sorted; there is one algorithm
+    del sort_eigenvalues, algorithm  # the library always sorts, and has one algorithm
     if subset_by_index not in (None, (0, ctx.avals_in[0].shape[-1])):
       raise NotImplementedError("minipod does not support eigh's 'subset_by_index'")
     return call(ctx, "minipod.eigh.lower" if lower else "minipod.eigh.upper", [operand])
@@ -122,7 +120,7 @@ def _install_svd() -> None:
     shape = ctx.avals_in[0].shape
     if subset_by_index not in (None, (0, min(shape[-2:]))):
       raise NotImplementedError("minipod does not support svd's 'subset_by_index'")
-    if 0 in shape[-2:]:  # which JAX does not compute
+    if 0 in shape[-2:]:  # JAX does not compute it
       return table.jax_rule(svd_p).rule(ctx, operand, subset_by_index=subset_by_index, **params)
     return call(ctx, "minipod.svd", [operand])
 
@@ -134,7 +132,7 @@ def _install_tridiagonal_solve() -> None:
 
   call = _make_call()
 
-  def tridiagonal_solve(ctx, *operands, perturb_singular=False):  # JAX 0.9 has no such choice
+  def tridiagonal_solve(ctx, *operands, perturb_singular=False):  # JAX 0.9 has no such parameter
     target = "minipod.tridiagonal_solve" + (".perturbed" if perturb_singular else "")
     return call(ctx, target, operands)
 
@@ -149,7 +147,7 @@ def _install_pivots_to_permutation() -> None:
   of_jax = mlir._lowerings[primitive].rule
 
   def pivots_to_permutation(ctx, pivots, *, permutation_size):
-    # A program that is stored shall not need a name that JAX does not know.
+    # A stored program should not depend on a name that JAX does not know.
     is_fixed = all(isinstance(size, int) for size in ctx.avals_in[0].shape)
     if ctx.module_context.lowering_parameters.for_export or not is_fixed:
       return of_jax(ctx, pivots, permutation_size=permutation_size)

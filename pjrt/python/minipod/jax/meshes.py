@@ -37,10 +37,10 @@ def order_meshes_of_topology(topology) -> None:
 
 
 def _order_meshes(devices) -> None:
-  """Gives meshes the order that they have on TPUs, if the devices are described ones.
+  """Orders meshes of described TPUs as on real TPUs.
 
-  That order follows from kind and coordinates, and from the order of the devices: that of their
-  hosts, even where one process has them all.
+  JAX derives the order from the kind, the coordinates and the order of the devices.  minipod lists devices by host,
+  even if one process has all of them.
   """
   global _is_taught
   if not _is_taught and any(map(_is_tpu, devices)):
@@ -66,16 +66,15 @@ def _make_as_tpus(original, mesh_shape, devices, options):
     tpus.sort(key=lambda d: d.host_index)
   try:
     mesh = original(mesh_shape, tpus, **options)
-  except AssertionError:  # a part of a grid, say, for which JAX has no mesh on TPUs
+  except AssertionError:  # for example, a part of a grid, for which JAX makes no mesh on TPUs
     return None
   return np.vectorize(lambda d: d.device, otypes=[object])(mesh)
 
 
 def _take_over(function, ours) -> None:
-  """Makes `function` call `ours`, with what it was as the first argument.
+  """Makes `function` call `ours`, with its original code as the first argument.
 
-  Programs have imported it by its own name long before they use a device, so that another function
-  in its place would not reach them.
+  Programs import the function by name long before they use a device, so replacing the name would not reach them.
   """
   original = types.FunctionType(function.__code__, function.__globals__, function.__name__,
                                 function.__defaults__, function.__closure__)
@@ -86,4 +85,4 @@ def _take_over(function, ours) -> None:
   function.__globals__["_minipod_takes_over"] = functools.partial(ours, original)
   function.__code__ = code
   function.__defaults__ = function.__kwdefaults__ = None
-  function.__wrapped__ = original  # whose signature it keeps
+  function.__wrapped__ = original  # keeps its signature

@@ -1,8 +1,9 @@
-"""Where a module of flax.nnx is below the one that calls it: by identity, or by likeness where it is a copy.
+"""The path of a flax.nnx module below its caller: by identity, or, for a copy, by similarity.
 
-Transformations (nnx.scan, nnx.vmap, nnx.remat) hand copies of modules to the function that they trace.  A copy has the
-attributes of its original, with values of an inner trace, and its original is among the transformation's arguments.  One
-that is like several modules there, or below its caller where the transformation is not known, has no path.
+Transformations (nnx.scan, nnx.vmap, nnx.remat) pass copies of modules to the function that they trace.  A copy has the
+attributes of its original, with values of an inner trace.  The original is among the transformation's arguments.  A
+copy has no path if several modules there are similar to it.  If the transformation is unknown, the same holds for the
+modules below its caller.
 """
 
 import functools
@@ -13,7 +14,7 @@ import types
 _MODULE = "flax.nnx.module"
 _RUN_AT_ONCE = ("cond", "switch", "while_loop", "fori_loop")
 _TRANSFORMS = (*_RUN_AT_ONCE, "scan", "vmap", "pmap", "remat", "checkpoint", "grad", "value_and_grad")
-_MOST_NODES = 4096  # that a search visits
+_MOST_NODES = 4096  # modules that a search visits
 _MOST_FRAMES = 256
 
 
@@ -22,8 +23,11 @@ _passing = threading.local()
 
 
 def path(caller, module, made, call_code) -> list[str] | None:
-  """Names of attributes from the caller to the module.  The list `made` has modules that this trace has made itself;
-  `call_code` is the code of the frame in which the caller is called."""
+  """Names of attributes from the caller to the module.
+
+  The list `made` has the modules that this trace has made itself; `call_code` is the code of the frame that calls the
+  caller.
+  """
   if (found := _below(caller, module)) is not None:
     return found
   if any(each is module for each in made):
@@ -35,11 +39,13 @@ def path(caller, module, made, call_code) -> list[str] | None:
   return None
 
 
-# ---- what transformations get ----
+# ---- arguments of transformations ----
 
 
 def watch(nnx) -> None:
-  """Has transformations show what they get while they run: a copy that is traced meanwhile is one of that."""
+  """Makes transformations record their arguments while they run.  A copy that is traced meanwhile is a copy of one of
+  them.
+  """
   for name in _TRANSFORMS:
     if callable(call := getattr(nnx, name, None)) and not hasattr(call, _SHOWN):
       setattr(nnx, name, _showing(call, gives_function=name not in _RUN_AT_ONCE))
@@ -50,7 +56,7 @@ def _showing(call, gives_function=False):
   def show(*args, **kwargs):
     if gives_function:
       made = call(*args, **kwargs)
-      if isinstance(made, functools.partial):  # the function is still to come
+      if isinstance(made, functools.partial):  # the function is passed later
         return _showing(made, gives_function=True)
       return _showing(made) if isinstance(made, types.FunctionType) else made
     levels = _passing.__dict__.setdefault("levels", [])
@@ -65,7 +71,7 @@ def _showing(call, gives_function=False):
 
 
 def _original_passed(caller, copy, levels) -> list[str] | None:
-  """The path of what was passed to a transformation where the caller, or a copy of it, has it."""
+  """The path of an argument of a transformation, if the caller, or a copy of it, has it."""
   for i in range(len(levels) - 1, -1, -1):
     found = _alike(levels[i], copy)
     if len({id(value) for value, _ in found}) == 1:
@@ -83,7 +89,7 @@ def _below(owner, module) -> list[str] | None:
 
 
 def _nodes(owner):
-  """What has members, itself first, the nearest first, with paths."""
+  """Modules with members, itself first, the nearest first, with their paths."""
   yield owner, []
   seen, level, count = {id(owner)}, [(owner, [])], 0
   while level:
@@ -116,12 +122,13 @@ def _members(value):
   return [(str(name), each) for name, each in getattr(value, "__dict__", {}).items()]
 
 
-# ---- by likeness ----
+# ---- by similarity ----
 
 
 def _holders(caller, module, call_code):
-  """Modules around this one that the functions between it and its caller have: the copied `self` of a method that
-  nnx.remat has wrapped, the argument of a function that calls only a part of it."""
+  """Modules around this one that functions between it and its caller have: the copied `self` of a method that nnx.remat
+  has wrapped, or the argument of a function that calls only a part of it.
+  """
   frame = sys._getframe(1)
   for _ in range(_MOST_FRAMES):
     if frame is None or (frame.f_code is call_code and frame.f_locals.get("self") is caller):
@@ -133,13 +140,13 @@ def _holders(caller, module, call_code):
 
 
 def _original(caller, copy) -> list[str] | None:
-  """The path of the one module below the caller of which this is a copy."""
+  """The path of the module below the caller that this is a copy of, if there is exactly one."""
   found = _alike(caller, copy)
   return found[0][1] if len(found) == 1 else None
 
 
 def _alike(owner, copy):
-  """Modules below the owner, with their paths, of which this may be a copy."""
+  """Modules below the owner, with their paths, that this may be a copy of."""
   outline, arrays = _outline(copy)
   traces = {_trace(each) for each in arrays}
   alike = []
@@ -153,12 +160,12 @@ def _alike(owner, copy):
 
 
 def _outline(module):
-  """The names and types of all that the module has, and its arrays."""
+  """The names and types of all members of the module, and its arrays."""
   outline, arrays = [], []
   for value, path in _nodes(module):
     outline.append((path, type(value)))
     for name, each in _members(value):
-      each = getattr(each, "raw_value", each)  # a Variable's
+      each = getattr(each, "raw_value", each)  # the value of a Variable
       if hasattr(each, "shape") and hasattr(each, "dtype"):
         outline.append((path, name))
         arrays.append(each)
@@ -170,6 +177,6 @@ def _trace(array):
 
 
 def _can_be_part(part, whole) -> bool:
-  """Whether the shape is that of the whole without some dimensions."""
+  """Whether the shape equals the whole shape without some dimensions."""
   rest = iter(whole.shape)
   return all(size in rest for size in part.shape)

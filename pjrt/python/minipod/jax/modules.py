@@ -1,8 +1,8 @@
-"""Names for the layers of flax.nnx, which opens no named scopes: each call of a module opens one.
+"""Names the layers of flax.nnx: each call of a module opens a named scope, because flax.nnx opens none.
 
-A module is named by its path from the module that calls it, "blocks/0", and the outermost one by its class, as
-flax.linen does it.  So are copies, which transformations make (nnx.scan, nnx.vmap), and modules without a path are named
-by their classes.
+A module is named by its path from the module that calls it ("blocks/0"), and the outermost module by its class, as in
+flax.linen.  Copies that transformations make (nnx.scan, nnx.vmap) have the names of their originals.  A module without
+a path is named by its class.
 """
 
 import contextlib
@@ -15,11 +15,11 @@ from minipod.jax import guard, module_paths
 _PACKAGE = "flax.nnx"
 _IS_NAMED = "_minipod_is_named"
 _calling = threading.local()
-_is_idle = None  # whether JAX traces nothing
+_is_idle = None  # whether JAX is not tracing
 
 
 def name_layers() -> None:
-  """Has modules open scopes, now or when flax is imported."""
+  """Makes modules open scopes, now or when flax is imported."""
   if _PACKAGE in sys.modules:
     guard.teach("the names of flax.nnx's layers", _name_all, sys.modules[_PACKAGE])
   elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -27,7 +27,7 @@ def name_layers() -> None:
 
 
 class _Finder:
-  """Finds flax.nnx as others do, and acts when it is imported."""
+  """Finds flax.nnx as other finders do, and acts when it is imported."""
 
   def find_spec(self, name, path=None, target=None):
     if name != _PACKAGE:
@@ -35,7 +35,7 @@ class _Finder:
     for finder in list(sys.meta_path):
       if finder is not self and (find := getattr(finder, "find_spec", None)):
         if (spec := find(name, path, target)) is not None:
-          with contextlib.suppress(AttributeError, TypeError):  # a loader of another kind: no names then
+          with contextlib.suppress(AttributeError, TypeError):  # a loader of another kind: layers then have no names
             self._attend(spec.loader)
           return spec
     return None
@@ -74,8 +74,11 @@ def _name_all(nnx) -> None:
 
 
 def _note_made(meta) -> None:
-  """Keeps what is made in a module's call until the outermost call ends: what is called but not made there, nor below
-  its caller, is a copy.  Transformations make copies without the class's call."""
+  """Records the modules that are made in a module's call, until the outermost call ends.
+
+  A module that is called, but was neither made there nor is below its caller, is a copy.  Transformations make copies
+  without calling the class.
+  """
   if meta is type or hasattr(meta.__call__, _IS_NAMED):
     return
   make = meta.__call__
@@ -107,11 +110,11 @@ def _name_calls(cls) -> None:
 
 @contextlib.contextmanager
 def _scope(module, call_code):
-  """A scope for each part of the module's name, while JAX traces; what runs at once has no use for names."""
+  """Opens a scope for each part of the module's name while JAX traces.  Operations that run at once need no names."""
   from jax import named_scope
 
   stack = _calling.__dict__.setdefault("stack", [])
-  if _is_idle() or (stack and stack[-1] is module):  # or a base class's call
+  if _is_idle() or (stack and stack[-1] is module):  # or the call of a base class
     yield
     return
   if not stack:

@@ -1,9 +1,9 @@
-"""The platform under another name, for frameworks that choose their code by it.
+"""Reports the platform under another name, for frameworks that choose their code by it.
 
-What the option `platform` says (by default what the described chips are) is what `Device.platform`, `Client.platform`, `Array.platform()` and
-`jax.default_backend()` answer, and `jax.devices("tpu")` has the pod's devices.  JAX itself lowers,
-donates, caches and exports by the platform's name, and all that stays as it is: code of JAX, or of
-this package, gets "minipod".  The calling frame shows which code it is.
+`Device.platform`, `Client.platform`, `Array.platform()` and `jax.default_backend()` return the name in the option
+`platform` (by default that of the described chips), and `jax.devices("tpu")` lists the pod's devices.  JAX itself
+lowers, donates, caches and exports by the platform's name.  So code of JAX, and of this package, gets "minipod"; the
+calling frame shows which code asks.
 """
 
 import os
@@ -13,19 +13,19 @@ import sys
 from minipod.jax import guard
 
 _OWN = ("jax.", "jaxlib.", "minipod.")
-# Under what JAX looks a platform up; for "gpu" it looks for what kinds of GPU there are. A CPU
-# backend of JAX's own is there anyway.
+# The names under which JAX looks up a platform.  For "gpu" it looks for the known kinds of GPU.  JAX always has a CPU
+# backend of its own.
 _KEYS = {"tpu": "tpu", "gpu": "cuda"}
-# Names of described TPUs, by generation or by Cloud's name. The names themselves are topology/'s (presets.c,
-# cloud_names.c), and a test compares; the library, which has them, is not loaded before JAX wants a device. What a file
-# describes the client tells.
+# Names of described TPUs, by generation or by Google Cloud's name.  The names are defined in topology/ (presets.c,
+# cloud_names.c), and a test compares them.  The library, which has them, is not loaded before JAX needs a device.  If a
+# file describes the pod, only the client knows its chips.
 _A_TPU = re.compile(r"((tpu-)?(v\d\w*|7x)(-[\w-]+)?|trillium|ironwood)(:.*)?", re.DOTALL)
 _shown = guard.PLATFORM
 _is_taught = False
 
 
 def wanted() -> str:
-  """What the environment says, before there are devices."""
+  """The name that the environment determines, before a device exists."""
   name = os.environ.get("MINIPOD_PLATFORM", "auto") or "auto"
   if name != "auto":
     return name
@@ -44,7 +44,7 @@ def show_topology(topology) -> None:
 
 
 def _show(devices) -> None:
-  """Has JAX say of devices like these what they shall be called."""
+  """Makes JAX report this name for devices like these."""
   global _is_taught, _shown
   _shown = getattr(devices[0], "shown_platform", guard.PLATFORM) if devices else guard.PLATFORM
   if not _is_taught and _shown != guard.PLATFORM:
@@ -71,7 +71,7 @@ def _make_answer(original):
 
 
 def _is_own(frame) -> bool:
-  """Whether JAX asks or we do, and not for its caller's sake."""
+  """Whether JAX or minipod asks, and not on behalf of its caller."""
   if frame.f_code.co_name == "default_backend" and _module(frame) == "jax._src.xla_bridge":
     frame = frame.f_back
   return frame is not None and _module(frame).startswith(_OWN)
@@ -84,12 +84,12 @@ def _module(frame) -> str:
 def _add_key(client) -> None:
   from jax._src import xla_bridge
 
-  # A client of real ones, which JAX makes before or after ours, is rather that.
+  # A client of real devices, which JAX makes before or after minipod's, has precedence.
   xla_bridge._backends.setdefault(_KEYS[_shown], client)
 
 
 def describe_tpus() -> None:
-  """Has described TPUs be those of JAX's topologies, which are libtpu's otherwise."""
+  """Makes JAX's topologies, which are otherwise libtpu's, return described TPUs."""
   from jax._src import xla_bridge
 
   make = xla_bridge.make_pjrt_topology

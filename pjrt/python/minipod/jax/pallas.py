@@ -1,4 +1,4 @@
-"""Pallas' interpreters, which take JAX's CPU backend for granted."""
+"""Adapts Pallas's interpreters, which expect JAX's CPU backend."""
 
 import dataclasses
 import functools
@@ -14,18 +14,17 @@ _WHAT = "Pallas' interpreters"
 
 
 class _Interpreted:
-  """Kept by a program with kernels in Pallas' interpreters."""
+  """Kept by a program whose kernels run in Pallas's interpreters."""
 
-  mesh = None  # the abstract mesh of the thread that has launched it last
+  mesh = None  # the abstract mesh of the thread that has launched the program last
 
 
 def allow_interpreters() -> None:
-  """Has calls of programs with kernels in Pallas' interpreters return when they are over.
+  """Makes calls of programs with kernels in Pallas's interpreters return only when they have ended.
 
-  The interpreters take this for granted, because JAX's CPU backend does it with every program that
-  calls Python.  One of their callbacks runs a kernel's threads as programs without results, and is
-  over itself when their calls have returned.  Nor do they know that callbacks have a thread of
-  their own: they ask the mesh of the thread for the kind of TPU to be.
+  The interpreters rely on this, because on JAX's CPU backend every program that calls Python behaves so.  One of their
+  callbacks runs a kernel's threads as programs without results, and returns when their calls have returned.  The
+  interpreters also expect callbacks on the launching thread: they read the kind of TPU from the mesh of the thread.
   """
   from jax._src.interpreters import pxla
   from jax._src.pallas.mosaic.interpret import thread_map
@@ -57,7 +56,7 @@ def allow_interpreters() -> None:
 
 
 def _mark_programs() -> None:
-  """Has a program know that its kernels are interpreted, and its callbacks know the program."""
+  """Tells a program that its kernels are interpreted, and its callbacks which program they belong to."""
   from jax.interpreters import mlir
 
   primitive = rules.find("io_callback")
@@ -72,7 +71,7 @@ def _mark_programs() -> None:
 
 
 def _with_mesh(module_context, callback):
-  """A callback of a program, which sees the launcher's mesh if it is the interpreters'."""
+  """Wraps a callback of a program; if it belongs to the interpreters, it sees the launcher's mesh."""
   function = callback.callback_func
   while isinstance(function, functools.partial):
     function = function.func
@@ -91,7 +90,7 @@ def _find_interpreted(kept) -> _Interpreted | None:
 
 
 def _call_interpreter(program, function, *args, **kwargs):
-  """Calls it with the kind of device of the launcher's mesh, whose axes are not for a host's arrays."""
+  """Calls it with the device kind of the launcher's mesh, but without the mesh's axes, which do not fit host arrays."""
   mesh = jax.sharding.AbstractMesh(
       (), (), abstract_device=getattr(program.mesh, "abstract_device", None))
   with jax.sharding.use_abstract_mesh(mesh):
@@ -99,27 +98,27 @@ def _call_interpreter(program, function, *args, **kwargs):
 
 
 def _await_end(executable, results) -> None:
-  """Waits until the program that has just been launched is over; raises its error."""
+  """Waits until the program that was just launched has ended; raises its error."""
   devices = executable._local_devices
   try:
-    jax.block_until_ready(results)  # this first, because Ctrl-C ends it
+    jax.block_until_ready(results)  # this comes first, because Ctrl-C ends it
     callbacks.await_effects_on(devices)
   except jax.errors.JaxRuntimeError:
-    # The caller hears of the error now: it shall not fail programs that come later as well.
+    # The caller gets the error now, so later programs must not fail with it, too.
     callbacks.forget_effects_of(executable, devices)
     raise
 
 
 def _with_globals(function, **others):
-  """The function, for which some of its module's names mean something else."""
+  """A copy of the function in which some of its module's names have other values."""
   return types.FunctionType(function.__code__, {**function.__globals__, **others},
                             function.__name__, function.__defaults__, function.__closure__)
 
 
 def allow_programs_of_programs() -> None:
-  """Takes the rule of `pl.kernel` that is behind one that knows JAX's platforms only.
+  """Uses the rule of `pl.kernel` that a rule for JAX's own platforms wraps.
 
-  It makes a kernel of `pallas_call` of it, which is lowered as all others are.
+  It makes a `pallas_call` of the kernel, which is lowered as all others are.
   """
 
   def find_rule():
@@ -130,7 +129,7 @@ def allow_programs_of_programs() -> None:
 
       rule = mpmd._mpmd_map_fallback_lowering
       kernel_rule = rules.get_table().late["pallas_call"]()
-      if kernel_rule is not None:  # otherwise minipod has said why it cannot serve kernels
+      if kernel_rule is not None:  # otherwise minipod has already printed why it does not support kernels
         return _with_globals(
             rule, pallas_call=types.SimpleNamespace(_pallas_call_lowering=kernel_rule))
     return None

@@ -1,8 +1,9 @@
-"""Has the other processes of a job see that this one has ended before it had a client.
+"""Shows the other processes of a job that this one has ended before it had a client.
 
-`jax.distributed.initialize()` connects processes long before each has a client, and JAX's service notices an end only when
-heartbeats stay away (100 s).  So each process leaves a note in the job's key-value store, as the library does when it joins
-(collectives/transport/store/presence.c); those that wait for it on its host look whether it is still there.
+`jax.distributed.initialize()` connects processes long before each has a client, and JAX's service notices an end only
+by missed heartbeats (100 s).  So each process writes a note to the job's key-value store, as the library does when it
+joins (collectives/transport/store/presence.c).  Processes on the same host that wait for it check whether it still
+exists.
 """
 
 import functools
@@ -10,12 +11,12 @@ import os
 
 from minipod.jax import guard
 
-_MOST_NOTES = 100  # that predecessors of this process may have left
+_MOST_NOTES = 100  # notes that earlier processes with this number may have left
 _undo = None
 
 
 def attend() -> None:
-  """Has `jax.distributed.initialize()` leave a note, until `leave`."""
+  """Makes `jax.distributed.initialize()` write a note, until `leave`."""
   global _undo
   from jax._src import distributed
 
@@ -34,7 +35,7 @@ def attend() -> None:
 
 
 def leave() -> None:
-  """Gives JAX its function back, which it does not allow to be called once there are backends."""
+  """Restores JAX's function, which JAX does not allow to be called once it has backends."""
   global _undo
   if _undo is not None:
     _undo()
@@ -45,7 +46,7 @@ def _announce(client, process: int) -> None:
   note = _note()
   for number in range(_MOST_NOTES):
     try:
-      # JAX keeps what the library puts there below the platform's name.
+      # JAX stores what the library writes there below the platform's name.
       client.key_value_set(f"{guard.PLATFORM}:minipod/joins/{process}/{number}", note)
       return
     except Exception as error:
@@ -54,7 +55,7 @@ def _announce(client, process: int) -> None:
 
 
 def _note() -> str:
-  """A note that identifies this process, which has joined no world yet."""
+  """A note that identifies this process, which has not joined a pod yet."""
   with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
     start = file.read().rpartition(")")[2].split()[19]
   with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

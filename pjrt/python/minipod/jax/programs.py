@@ -1,4 +1,4 @@
-"""What JAX does for platforms that it knows as it lowers, compiles and stores programs."""
+"""Enables what JAX does only for known platforms when it lowers, compiles and stores programs."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ from minipod.jax import rules
 
 
 def leave_out_own_lines() -> None:
-  """Operations that lines of this package make are the user's, at the line that called."""
+  """Attributes operations that this package makes to the user's line that made the call."""
   from jax.extend import source_info_util
 
   source_info_util.register_exclusion(os.path.dirname(os.path.dirname(__file__)) + os.sep)
@@ -36,9 +36,9 @@ class _AsCpu:
 
 
 def allow_compilation_cache() -> None:
-  """Lets the persistent cache serve the platform; JAX's list of names is a local variable.
+  """Lets JAX's persistent cache serve the platform; JAX's list of names is a local variable.
 
-  JAX decides itself, once per process, and counts what it decides: it only hears another name.
+  JAX itself decides, once per process, and counts its decisions.  It only sees another platform name.
   """
   from jax._src import compilation_cache
 
@@ -54,9 +54,9 @@ def allow_compilation_cache() -> None:
 
 
 def refuse_compiling_after_fork() -> None:
-  """Answers a forked child that compiles; in it, JAX would wait for a thread it does not have.
+  """Refuses to compile in a forked child.  JAX would wait there for a thread that does not exist.
 
-  The library itself refuses all else that a forked child asks of its parent's client.
+  The library itself refuses everything else that a forked child requests from its parent's client.
   """
   from jax._src import compiler
 
@@ -76,7 +76,7 @@ def refuse_compiling_after_fork() -> None:
 
 
 def count_costs_before_compiling() -> None:
-  """Answers `cost_analysis` of a lowered program with what JAX's CPU backend says of it."""
+  """Answers `cost_analysis` of a lowered program with the numbers of JAX's CPU backend."""
   from jax._src.interpreters import pxla
   from jax.extend import backend
 
@@ -94,9 +94,9 @@ def count_costs_before_compiling() -> None:
 
 
 def use_cpu_branches() -> None:
-  """Where a program has a branch for "cpu" and none for the platform, it takes that one.
+  """Takes the branch for "cpu" if a program has one, but none for minipod.
 
-  `lax.platform_dependent` is two primitives, which must agree on the branch.
+  `lax.platform_dependent` consists of two primitives, which must choose the same branch.
   """
   from jax import lax
 
@@ -106,7 +106,7 @@ def use_cpu_branches() -> None:
 
 
 def _widen_parameter(primitive, name: str) -> None:
-  """Has lists of platforms in this parameter of the primitive name ours beside "cpu"."""
+  """Adds minipod next to "cpu" in the lists of platforms in this parameter of the primitive."""
   from jax.interpreters import mlir
 
   entry = mlir._lowerings[primitive]
@@ -127,8 +127,8 @@ def _widen(platforms):
 
 
 def accept_exports_for_cpu() -> None:
-  """Lets functions that were exported for "cpu" be called on the platform."""
-  import jax.export  # which has the rule
+  """Lets programs call functions on this platform that were exported for "cpu"."""
+  import jax.export  # importing it registers the rule
   from jax.interpreters import mlir
 
   primitive = rules.find("call_exported")
@@ -147,10 +147,10 @@ def accept_exports_for_cpu() -> None:
 
 
 def allow_custom_partitioning() -> None:
-  """Hands the partitioner of `custom_partitioning` to the library in a form that it can read.
+  """Passes the partitioner of `custom_partitioning` to the library in a form that the library can read.
 
-  JAX registers its partitioner with every plugin; its programs are in a form that only XLA reads.
-  Ours makes the same programs, as text, and comes after it.
+  JAX registers its own partitioner with every plugin, but its programs are in a form that only XLA reads.  minipod's
+  partitioner is registered after it, and makes the same programs as text.
   """
   from jax._src import custom_partitioning
   from jax._src import xla_bridge

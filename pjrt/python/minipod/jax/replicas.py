@@ -1,5 +1,8 @@
-"""Arrays that are put together of different copies (option `check`): the library compares what programs
-take and leave, and this what the user brings, at the line that brings it."""
+"""Checks arrays that should have equal copies (option `check`).
+
+The library compares the arguments and results of programs.  This module compares the copies that the user passes, and
+names the user's line.
+"""
 
 import functools
 
@@ -15,7 +18,7 @@ _is_taught = False
 
 
 def attend_client() -> None:
-  """A client is made: whether its arrays are checked."""
+  """Records, for a new client, whether its arrays are checked."""
   global _is_on, _is_taught
   _is_on = start.chosen("check", "MINIPOD_CHECK") == "replicas"
   if _is_on and not _is_taught:
@@ -48,7 +51,7 @@ def _check_arrays() -> None:
 
 
 def _compare(shape, sharding, devices, shards) -> None:
-  """Raises a ValueError where two devices are to hold the same part of an array, and get different bits."""
+  """Raises a ValueError if two devices get different bits for the same part of an array."""
   first = shards[0] if shards else None
   if all(x is first for x in shards) or not all(_can_be_read(x) for x in shards):
     return
@@ -63,8 +66,7 @@ def _compare(shape, sharding, devices, shards) -> None:
 
 
 def _can_be_read(x) -> bool:
-  """An array on a device is not read where that would take the pod's time: the launch that takes it
-  compares it anyhow."""
+  """Skips an array on a device if reading it would take the pod's time: the launch that takes it compares it anyway."""
   if isinstance(x, np.ndarray):
     return x.dtype != object
   return (isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and not virtual.is_kept()
@@ -72,7 +74,7 @@ def _can_be_read(x) -> bool:
 
 
 def _difference(a, b):
-  """Which elements differ in their bits; None: none, or they have no common shape, as JAX will say."""
+  """Which elements differ in their bits; None if none differs, or if the shapes differ, which JAX will report."""
   if a.shape != b.shape or a.dtype != b.dtype:
     return None
   bits = [np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, -1) for x in (a, b)]

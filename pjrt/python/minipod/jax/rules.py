@@ -1,18 +1,18 @@
-"""Lowering rules: the platform's table of them, and rules that JAX has under other names only."""
+"""Lowering rules: the platform's table, and rules that JAX has only under other names."""
 
 import dataclasses
 
 from minipod.jax import guard
 
-# Primitives whose rules for every platform become operations that minipod computes itself, and
-# that JAX has another rule for on CPUs: one that calls LAPACK, or suits XLA's CPU compiler.
+# Primitives whose rules for every platform make operations that minipod computes itself.  JAX's rules for CPUs call
+# LAPACK instead, or suit XLA's CPU compiler.
 _OWN_DEFAULTS = frozenset((
     "cholesky", "geqrf", "householder_product", "triangular_solve", "threefry2x32", "random_gamma",
     "conv_general_dilated", "dot_general", "select_and_scatter_add"))
 
 
 def install_table() -> None:
-  """Gives the platform its table of rules; rules registered for it before are kept."""
+  """Gives the platform its table of rules; rules that were registered for it before stay."""
   from jax.interpreters import mlir
 
   tables, of_all = mlir._platform_specific_lowerings, {}
@@ -32,14 +32,14 @@ def get_table():
 
 
 def set_rule(primitive, rule, inline: bool = True) -> None:
-  """Has the platform lower a primitive by `rule`, and as JAX does where that cannot."""
+  """Makes the platform lower a primitive by `rule`, and as JAX does if the rule fails."""
   from jax.interpreters import mlir
 
   mlir.register_lowering(primitive, guarded(get_table(), primitive, rule), guard.PLATFORM, inline)
 
 
 def guarded(table, primitive, rule):
-  """The rule, and where it cannot work the one that JAX would take."""
+  """The rule, and if it fails, the rule that JAX would use."""
 
   def lower(ctx, *args, **params):
     with guard.use(f"programs with '{primitive.name}'", anywhere=True):
@@ -54,7 +54,7 @@ def guarded(table, primitive, rule):
 
 
 def find(name: str, platform: str | None = None):
-  """The primitive of this name that JAX has a rule for: on a platform, or on every one."""
+  """The primitive of this name that JAX has a rule for: for a platform, or for every one."""
   from jax.interpreters import mlir
 
   table = mlir._lowerings if platform is None else mlir._platform_specific_lowerings[platform]
@@ -65,7 +65,7 @@ def find(name: str, platform: str | None = None):
 
 
 def take_rule(platform: str, name: str, has_to_pose: bool = False) -> None:
-  """Takes JAX's rule for another platform; `has_to_pose`: it insists on that platform's name."""
+  """Uses JAX's rule for another platform; `has_to_pose`: the rule requires that platform's name."""
   from jax.interpreters import mlir
 
   primitive = find(name, platform)
@@ -75,7 +75,7 @@ def take_rule(platform: str, name: str, has_to_pose: bool = False) -> None:
 
 
 def take_rule_if_any(platform: str, name: str) -> None:
-  """The same for a primitive that not every version of JAX has."""
+  """The same for a primitive that only some versions of JAX have."""
   try:
     find(name, platform)
   except KeyError:
@@ -94,7 +94,7 @@ def _as_platform(name: str, rule):
 
 
 def install_top_k() -> None:
-  """JAX's own is a custom call that asks for any top k of a certain recall: an exact one is."""
+  """JAX's own rule makes a custom call for an approximate top k with a given recall.  An exact top k satisfies it."""
   from jax import lax
   from jax.interpreters import mlir
 
@@ -124,16 +124,16 @@ def _make_top_k():
 
 
 class _Rules(dict):
-  """A table of lowering rules that offers JAX's rules for CPUs where it has none of its own.
+  """A table of lowering rules that falls back to JAX's rules for CPUs.
 
-  Looked up late on purpose: users, and modules of JAX that are imported only on use (sparse,
-  pallas), register rules afterwards.
+  It looks them up late, because users, and modules of JAX that are imported only on use (sparse, pallas), register
+  rules afterwards.
   """
 
   def __init__(self, rules: dict, of_cpu: dict, of_all: dict):
     super().__init__(rules)
     self._of_cpu, self._of_all = of_cpu, of_all
-    # By name: functions that give the rule of a primitive that few programs import, or None.
+    # By name: functions that return the rule of a primitive that few programs import, or None.
     self.late = {}
 
   def __contains__(self, primitive) -> bool:
@@ -146,14 +146,14 @@ class _Rules(dict):
     return entry
 
   def own(self, primitive):
-    """What the platform lowers the primitive by: its own rule, or JAX's for every platform."""
+    """The rule by which the platform lowers the primitive: its own, or JAX's rule for every platform."""
     return self.get(primitive) or self._of_all[primitive]
 
   def rule_of_cpu(self, primitive):
     return self._of_cpu.get(primitive)
 
   def jax_rule(self, primitive):
-    """What JAX lowers the primitive by where minipod has no rule; None if it does not."""
+    """The rule by which JAX lowers the primitive if minipod has none; None if JAX has none either."""
     return self._choose(primitive) or self._of_all.get(primitive)
 
   def _find(self, primitive):
@@ -162,7 +162,7 @@ class _Rules(dict):
     return self._choose(primitive)
 
   def _choose(self, primitive):
-    """JAX's rule for CPUs if minipod is to use it; None if that for every platform is right."""
+    """JAX's rule for CPUs if minipod should use it; None if the rule for every platform is right."""
     if primitive.name in _OWN_DEFAULTS and primitive in self._of_all:
       return None
     return self._of_cpu.get(primitive)

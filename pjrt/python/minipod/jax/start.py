@@ -1,8 +1,8 @@
-"""The start: the platform and its client, and when the other steps are applied to JAX.
+"""The start: registers the platform, makes its client, and decides when the other steps are applied to JAX.
 
-Where the user has named other platforms, JAX gets to know the platform and nothing else.  The names
-may change as long as no backend is in use, and later with `clear_backends`: the steps are applied when the first
-client or described topology is wanted.
+If the user has named other platforms, minipod only registers the platform.  The user may change the names as long as no
+backend is in use, and later with `clear_backends`.  So the steps are applied when JAX makes the first client or
+described topology.
 """
 
 import functools
@@ -15,27 +15,26 @@ _make_cpu_backend = None
 
 
 def mark_nonexperimental() -> None:
-  """Drops the warning "experimental", and makes the name known to `register_lowering`."""
+  """Drops the warning "experimental", and makes `register_lowering` accept the name."""
   from jax._src import xla_bridge
 
   xla_bridge._nonexperimental_plugins.add(guard.PLATFORM)
 
 
 def register(find_library, priority: int) -> bool:
-  """Registers the library that `find_library` names.
+  """Registers the library that `find_library` names; False if it cannot be loaded.
 
-  Where it cannot be loaded JAX learns why, so that code that requests the platform does; False then.
+  JAX then gets the reason, which it shows to code that requests the platform.
   """
   from jax._src import xla_bridge
   from jax.extend import backend
 
   try:
-    # A dict, if an empty one: without it JAX drops `jax_pjrt_client_create_options` once
-    # jax.distributed is in use.
+    # An empty dict, not None: otherwise JAX drops `jax_pjrt_client_create_options` once jax.distributed is in use.
     xla_bridge.register_plugin(guard.PLATFORM, library_path=find_library(), priority=priority,
                                options={})
     return True
-  except Exception as error:  # whatever finding and loading it raise
+  except Exception as error:  # any exception from finding and loading the library
     why = f"minipod's library cannot be loaded: {error} (`minipod doctor` tells more)"
   guard.say(why)
 
@@ -47,7 +46,7 @@ def register(find_library, priority: int) -> bool:
 
 
 def chosen(option: str, variable: str) -> str | None:
-  """What the user has chosen for an option, in code or in the environment."""
+  """The value that the user has set for an option, in code or in the environment."""
   import jax
 
   options = getattr(jax.config, _OPTIONS)
@@ -56,13 +55,15 @@ def chosen(option: str, variable: str) -> str | None:
 
 
 def is_for_shapes() -> bool:
-  """Whether the user has asked for runs without values, where not a description of the pod does."""
+  """Whether the user has requested runs without values, other than in a description of the pod."""
   return chosen("values", "MINIPOD_VALUES") == "shapes"
 
 
 def attend_clients(prepare, make_client) -> None:
-  """Has `prepare` called before JAX makes a client, and this made by `make_client`, which gets the
-  function that makes one."""
+  """Makes JAX call `prepare` before it makes a client, and make the client by `make_client`.
+
+  `make_client` gets JAX's function that makes one.
+  """
   from jax._src import xla_bridge
 
   registrations = xla_bridge._backend_factories
@@ -74,12 +75,12 @@ def attend_clients(prepare, make_client) -> None:
 
   if guard.PLATFORM in registrations:
     attend()
-  else:  # a variable of JAX's names the library, which JAX registers at the end of its search
+  else:  # a variable of JAX names the library, which JAX registers at the end of its search
     xla_bridge.register_plugin_callbacks(attend)
 
 
 def attend_topologies(prepare, attend) -> None:
-  """Has `prepare` called before JAX makes a described topology, and `attend` with it."""
+  """Makes JAX call `prepare` before it makes a described topology, and `attend` with the topology."""
   from jax._src import xla_bridge
 
   factories = xla_bridge._topology_factories
@@ -103,7 +104,7 @@ def _make_topology(prepare, attend, make, *args, **kwargs):
 
 
 def attend_clearing(attend) -> None:
-  """Has `attend` called when JAX has dropped its clients, which others may still refer to."""
+  """Makes JAX call `attend` after it has dropped its clients, to which other code may still refer."""
   from jax._src import xla_bridge
 
   clear = xla_bridge._clear_backends
@@ -117,7 +118,7 @@ def attend_clearing(attend) -> None:
 
 
 def attend_options() -> None:
-  """Says of options that are set when a client is there already that they come too late for it."""
+  """Warns that options which are set after the client was made have no effect on it."""
   import jax
   from jax._src import xla_bridge
 
@@ -136,11 +137,10 @@ def attend_options() -> None:
 
 
 def find_cpu_backend() -> None:
-  """Looks for what it takes to have JAX's CPU backend beside the platform when the user named the
-  platform alone.
+  """Looks up how to add JAX's CPU backend if the user has named this platform alone.
 
-  Host-side helpers of JAX (callbacks, DLPack import) ask for a CPU device by name.  The names that
-  the user has chosen stay as they are: others compare them.
+  Some of JAX's host-side helpers (callbacks, DLPack import) request a CPU device by name.  minipod does not change the
+  names that the user has chosen, because other code compares them.
   """
   global _make_cpu_backend
   from jax._src import xla_bridge
