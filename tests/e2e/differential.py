@@ -10,10 +10,10 @@ TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-1
              "complex64": 2e-5, "complex128": 1e-12, "float8_e4m3fn": 0.13, "float8_e5m2": 0.26}
 
 
-# What XLA does by default, and not in these tests (conftest.py).
+# XLA's defaults, which these tests turn off (conftest.py).
 EMITTERS = ({"xla_cpu_use_fusion_emitters": True}
             if "xla_cpu_use_fusion_emitters" in os.environ.get("XLA_FLAGS", "") else {})
-# It fuses products with additions, too.
+# With them, XLA also fuses multiplications with additions.
 OPTIMIZED = {"xla_backend_optimization_level": 3, **EMITTERS}
 
 
@@ -29,14 +29,17 @@ def on_pod(f, *args):
 
 
 def on_cpu(f, *args, optimized=False):
-  """With `optimized`, the last bits are those that a user of the CPU backend sees."""
+  """With `optimized`, the last bits are those that users of the CPU backend get."""
   return on(jax.devices("cpu")[0], f, *args, options=OPTIMIZED if optimized else None)
 
 
 def compare(f, *args, tolerance=None, exact=False, optimized=None):
-  """Asserts that f gives the same on both: bit for bit with `exact` and for types without
-  rounding, else within a few rounding steps of the element type.  The CPU backend optimises where
-  bits are compared, which matters to nothing but products and sums, unless `optimized` says it."""
+  """Asserts that f gives the same on both platforms.
+
+  With `exact`, and for types without rounding, all bits must be equal; otherwise results may differ by a few rounding
+  steps of the element type.  When bits are compared, the CPU backend optimises, which changes only multiplications and
+  sums; `optimized` overrides this.
+  """
   wanted = on_cpu(f, *args, optimized=exact if optimized is None else optimized)
   found = on_pod(f, *args)
   wanted, structure = jax.tree.flatten(wanted)
@@ -47,8 +50,11 @@ def compare(f, *args, tolerance=None, exact=False, optimized=None):
 
 
 def compare_each(functions, *args, tolerances=None, exact=False, optimized=None):
-  """Does for every function of a dict what `compare` does for one, in one program, because most of
-  the time of a small program is what XLA needs to compile it. All that differ are named."""
+  """Does for every function of a dict what `compare` does for one, in one program: compiling takes XLA most of the time
+  of a small program.
+
+  The error names all functions that differ.
+  """
   together = lambda *args: {name: f(*args) for name, f in functions.items()}
   wanted = on_cpu(together, *args, optimized=exact if optimized is None else optimized)
   found = on_pod(together, *args)
@@ -63,10 +69,10 @@ def compare_each(functions, *args, tolerances=None, exact=False, optimized=None)
 
 
 def assert_close(left, right, tolerance=None, exact=False):
-  """Two arrays of NumPy are the same, as `compare` says it."""
+  """Asserts that two NumPy arrays are the same, by the rules of `compare`."""
   assert (left.dtype, left.shape) == (right.dtype, right.shape)
   limit = TOLERANCE.get(left.dtype.name) if tolerance is None else tolerance
-  # numpy's own comparisons take no NaN of the extension types (bfloat16, int4, …) for equal.
+  # numpy's own comparisons do not treat NaNs of the extension types (bfloat16, int4, …) as equal.
   wide = np.complex128 if left.dtype.kind == "c" else np.float64
   if limit is not None:
     left, right = left.astype(wide), right.astype(wide)

@@ -9,7 +9,7 @@ import textwrap
 import mpirun
 import scenario
 
-# The service may find its port taken; the library does not care, as long as all name the same.
+# If the service finds its port taken, it still runs: all processes only need the same port.
 INITIALIZE = """\
 import os, jax
 jax.distributed.initialize(os.environ["COORDINATOR"], int(os.environ["NUM_PROCESSES"]),
@@ -24,13 +24,16 @@ def free_port():
 
 
 class Job:
-  """Running processes; afterwards what came of each."""
+  """Running processes, and their results after they have ended."""
 
   def __init__(self, program, devices, num_processes, started=None, own=None, wrap=None,
                arguments=(), is_whole=False, **variables):
-    """`program` is code, or the path of a script that initializes by itself. `started`: which
-    processes there are (all); `own`: variables of some, by process; `wrap`: commands before those
-    of some, by process; `is_whole`: the code initializes by itself."""
+    """Starts the processes.
+
+    `program` is code, or the path of a script that initializes by itself.  `started`: the processes to start (default:
+    all); `own`: variables of some processes; `wrap`: commands before those of some processes; `is_whole`: the code
+    initializes by itself.
+    """
     port = free_port()
     self.processes = {}
     for process in range(num_processes) if started is None else started:

@@ -1,8 +1,8 @@
-"""Processes that begin with JAX imported: forks of one that has imported it and done nothing else.
+"""Starts processes that have JAX imported: forks of a process that has imported JAX and done nothing else.
 
-Importing JAX takes longer than what most scenarios do, and there are hundreds of them. A fork is a process of its own, as one that
-was started: neither backends nor threads are there before it begins, and what it prints, how it ends and what it leaves is its
-own. Only what is read while JAX is imported has to be as in the process that did it: see can_fork().
+Importing JAX takes longer than most scenarios, of which there are hundreds.  A fork behaves like a process that was
+started: it begins without backends and threads, and its output, exit code and files are its own.  Only settings that
+are read while JAX is imported must be the same as in the process that imported it: see can_fork().
 """
 
 import array
@@ -16,8 +16,8 @@ import socket
 import subprocess
 import sys
 
-# The variables that are read before a scenario's first line: by the dynamic linker, by Python, and while JAX and what
-# it needs are imported. Those of minipod, and XLA_FLAGS, are read when a backend starts.
+# The variables that are read before a scenario's first line: by the dynamic linker, by Python, and while JAX and its
+# dependencies are imported.  minipod's variables and XLA_FLAGS are read later, when a backend starts.
 READ_BEFORE = ("JAX_", "LD_", "PYTHON", "OMP_", "OPENBLAS_", "TF_", "GLIBC_", "MALLOC_", "ASAN_", "TSAN_", "COVERAGE_")
 MAIN = """
 import sys
@@ -35,7 +35,7 @@ def _read_before(env):
 
 
 def can_fork(env):
-  """Whether nothing that the import would see differs from what the process that imports has."""
+  """Whether the process that imports JAX has the same settings for the import."""
   own = _read_before(os.environ)
   return sys.platform == "linux" and _read_before(env) == (
       {name: value for name, value in own.items() if not name.startswith("JAX_")} | {"JAX_PLATFORMS": "minipod"})
@@ -45,7 +45,7 @@ def can_fork(env):
 
 
 def _receive(connection):
-  """A request and its files; None when no client is left."""
+  """A request and its files; None if no client is left."""
   fds = array.array("i")
   message, ancillary, _, _ = connection.recvmsg(1 << 22, socket.CMSG_SPACE(4 * fds.itemsize))
   for _, _, data in ancillary:
@@ -54,7 +54,7 @@ def _receive(connection):
 
 
 def _begin(request, fds, said, others):
-  """In the fork: becomes what the request says, and returns the code."""
+  """In the fork: changes to the request's settings, runs its code, and returns the exit code."""
   os.setsid()
   said.sendall(os.getpid().to_bytes(4, "little"))
   signal.set_wakeup_fd(-1)
@@ -73,7 +73,7 @@ def _begin(request, fds, said, others):
 
 
 def _reap(children):
-  """Says how those that have ended did."""
+  """Reports how the forks that have ended did so."""
   while children:
     pid, status = os.waitpid(-1, os.WNOHANG)
     if pid == 0:
@@ -83,9 +83,9 @@ def _reap(children):
 
 
 def serve(number):
-  """Forks for each request that comes; returns in the forks, with their code."""
+  """Forks for each request; in a fork, returns its exit code."""
   connection = socket.socket(fileno=number)
-  gc.freeze()  # collections in the forks, of which there are some when they end, would copy what all of them share
+  gc.freeze()  # collections in the forks would copy memory that all of them share
   children = {}
   wake, waker = socket.socketpair()
   waker.setblocking(False)
@@ -133,7 +133,7 @@ def _server(prelude):
 
 
 class Popen(subprocess.Popen):
-  """Of code that comes after a prelude of imports; as `python -c` of both in a session of its own."""
+  """Starts code after a prelude of imports, like `python -c` of both in its own session."""
 
   def __init__(self, prelude, code, env, **pipes):
     self._prelude, self._code = prelude, code
@@ -154,7 +154,7 @@ class Popen(subprocess.Popen):
     self._close_pipe_fds(*pipes)
 
   def _try_wait(self, wait_flags):
-    """As waitpid(): the process that forked it says how it ended."""
+    """Like waitpid(): the process that forked it reports how it ended."""
     self._said.setblocking(not wait_flags & os.WNOHANG)
     try:
       data = self._said.recv(4)

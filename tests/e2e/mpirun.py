@@ -1,4 +1,4 @@
-"""Runs programs under a real mpirun, each time with a limit, and collects what the ranks say."""
+"""Runs programs under a real mpirun, each with a time limit, and collects the output of the ranks."""
 
 import glob
 import json
@@ -16,18 +16,18 @@ import scenario
 FOLDER = pathlib.Path(__file__).parent
 LAUNCHER = shutil.which("mpirun")
 NEEDS_MPIRUN = pytest.mark.skipif(LAUNCHER is None, reason="there is no mpirun on this machine")
-# More ranks than cores, as root, unbound: what a small test machine needs.
+# More ranks than cores, as root, without binding: required on a small test machine.
 OPTIONS = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
-# More than any job takes on a busy machine, less than a test may (conftest.py).
+# Longer than any job takes on a busy machine, shorter than the limit of a test (conftest.py).
 SECONDS = 170
 
 
-# Open MPI's files of a job: mpiruns that begin at the same time fail now and then where they make /tmp/ompi.HOST.USER.
+# Open MPI's files of a job: concurrent mpiruns sometimes fail when they create /tmp/ompi.HOST.USER.
 SESSIONS = tempfile.TemporaryDirectory(prefix="mpi-", ignore_cleanup_errors=True)
 
 
 def environment(devices=None, **variables):
-  """As a scenario's, without anything of a launcher that the tests themselves may run under."""
+  """The environment of a scenario, without variables of a launcher under which the tests themselves run."""
   env = scenario.environment(devices, **variables)
   for name in list(env):
     if name.startswith(("OMPI_", "PMIX_", "PMI_")):
@@ -43,11 +43,11 @@ def command_of(program):
 
 
 class Job:
-  """A running mpirun; afterwards what came of it, also by rank (mpirun may mix their lines)."""
+  """A running mpirun, and its results after it has ended, also by rank (mpirun may mix their lines)."""
 
   def __init__(self, ranks, program, devices=None, options=(), arguments=(), **variables):
-    """`program` is code, the path of a script, or a list of such with variables for each, which are
-    started one rank each."""
+    """`program` is code, the path of a script, or a list of (script, variables), which are started with one rank each.
+    """
     self.folder = tempfile.TemporaryDirectory(prefix="pytest-mpirun-")
     self.num_ranks = ranks
     parts = program if isinstance(program, list) else [(program, {})]
@@ -69,7 +69,7 @@ class Job:
     return self
 
   def read(self, rank, name):
-    """What the rank has written so far on "stdout" or "stderr"."""
+    """The output of the rank so far, on "stdout" or "stderr"."""
     paths = glob.glob(f"{self.folder.name}/*/rank.{rank}/{name}")
     return pathlib.Path(paths[0]).read_text() if paths else ""
 

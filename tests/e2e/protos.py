@@ -1,4 +1,4 @@
-"""Messages in protocol buffers' form, of fields that are numbers or bytes."""
+"""Messages in the format of protocol buffers, with fields that are numbers or bytes."""
 
 import struct
 
@@ -18,7 +18,7 @@ def field(key, value):
 
 
 def read_varint(data, at):
-  """The number at a place, and the place behind it."""
+  """The number at a position, and the position after it."""
   value = shift = 0
   while True:
     byte = data[at]

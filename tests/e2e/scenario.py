@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSh
 
 
 def environment(devices=4, **variables):
-  """The environment of a scenario: nothing of minipod's or JAX's but what is given."""
+  """The environment of a scenario: no variables of minipod or JAX except the given ones."""
   env = {name: value for name, value in os.environ.items()
          if not name.startswith(("MINIPOD_", "JAX_")) or name == "MINIPOD_LIBRARY"}
   env["JAX_PLATFORMS"] = "minipod"
@@ -28,12 +28,12 @@ def environment(devices=4, **variables):
 
 
 def start(code, devices=4, prelude=PRELUDE, **variables):
-  """Starts the code; its output is text, standard error apart."""
+  """Starts the code; its output is text, with standard error separate."""
   return start_whole(prelude + textwrap.dedent(code), environment(devices, **variables))
 
 
 def start_whole(code, env):
-  """Starts code with an environment of its own; as a fork of a process that has done PRELUDE, where that makes no difference."""
+  """Starts code with its own environment; as a fork of a process that has run PRELUDE, if that makes no difference."""
   pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
   if code.startswith(PRELUDE) and forks.can_fork(env):
     return forks.Popen(PRELUDE, code.removeprefix(PRELUDE), env, **pipes)
@@ -41,10 +41,10 @@ def start_whole(code, env):
 
 
 def interrupt(process):
-  """Presses Ctrl-C, until the scenario prints something for it.
+  """Sends Ctrl-C until the scenario prints a message about it.
 
-  Python drops an interrupt that hits a callback of its garbage collector, where JAX has one; then a user
-  presses Ctrl-C once more.
+  Python drops an interrupt during a callback of its garbage collector, where JAX has one.  Users would press Ctrl-C
+  again.
   """
   for _ in range(4):
     process.send_signal(signal.SIGINT)
@@ -53,12 +53,12 @@ def interrupt(process):
 
 
 def slowness():
-  """How many times longer than on a quiet machine things may take: the load of a core, at least 1."""
+  """How much longer things may take than on a quiet machine: the load per core, at least 1."""
   return min(max(os.getloadavg()[0] / os.cpu_count(), 1), 10)
 
 
 def is_running(pid):
-  """Not gone, and not merely waiting for its new parent to notice its end."""
+  """Whether the process is still running, and not just waiting for its new parent to notice its end."""
   try:
     with open(f"/proc/{pid}/stat") as f:
       return f.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -69,8 +69,8 @@ def is_running(pid):
 def finish(process, timeout=60):
   """Waits for a started scenario: (return code, output, standard error).
 
-  One that does not end in time is killed, with all it started, and fails the test. The limit is that
-  of a quiet machine; a busy one gets longer, as its load is when the time is over.
+  If it does not end in time, it is killed with everything that it has started, and the test fails.  The limit is for a
+  quiet machine; on a busy machine it is extended by the load when the time is over.
   """
   waited, limit = 0, timeout
   while True:

@@ -1,8 +1,8 @@
-"""Every form of callback in every place where programs may have one, and its results.
+"""Runs every form of callback in every place where programs may have one, and prints the results.
 
-Prints a JSON object: "form in place" to {"values": results, "told": what the callables were given},
-or {"error": the exception's type and the beginning of its message}.  It runs on whatever platform
-is JAX's default, alone or as one of several processes, so that platforms can be compared.
+Prints a JSON object: "form in place" to {"values": results, "told": arguments of the callables}, or {"error": the
+exception's type and the beginning of its message}.  It runs on JAX's default platform, alone or as one of several
+processes, so that platforms can be compared.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 import numpy as np
 
-jax.config.update("jax_experimental_unsafe_xla_runtime_errors", True)  # checks that call back
+jax.config.update("jax_experimental_unsafe_xla_runtime_errors", True)  # checks that call Python
 
 TOLD = []
 FORMS = {}
@@ -249,7 +249,7 @@ def spread(x):
 
 
 def parts(array):
-  """The parts that this process has, with their places."""
+  """The parts that this process has, with their positions."""
   return sorted((shard.index[0].start or 0, np.asarray(shard.data).tolist())
                 for shard in array.addressable_shards)
 
@@ -299,8 +299,7 @@ def vmap(function, x):
   return jax.jit(jax.vmap(function))(x.reshape(4, 2)).reshape(8)
 
 
-# What JAX's CPU backend cannot do: it ends the process when a device of a program with collectives
-# has failed.
+# JAX's CPU backend cannot run these: if a device of a program with collectives fails, it ends the process.
 FAILING = ("checkify_check_that_fails", "that_fails", "of_a_wrong_shape")
 WITH_COLLECTIVES = ("sharded", "shard_map_with_a_sum")
 
@@ -335,7 +334,7 @@ def main(places):
       is_fatal = name in FAILING and where in WITH_COLLECTIVES
       if is_fatal and jax.default_backend() == "cpu":
         continue
-      # Should the process die in the middle, this says where.
+      # If the process dies, this file shows where.
       print(f"{name} in {where}", file=sys.stderr, flush=True)
       outcomes[f"{name} in {where}"] = run(name, where)
   print(json.dumps(outcomes))

@@ -1,6 +1,6 @@
-"""Every form of callback in every place does on minipod what it does on JAX's CPU backend.
+"""Every form of callback in every place behaves on minipod as on JAX's CPU backend.
 
-The table is forms.py.  It runs as a whole in a process for each platform, and each cell is a test.
+forms.py has the table.  It runs as a whole in a process for each platform, and each cell is a test.
 """
 
 import json
@@ -75,7 +75,7 @@ def ranks():
 @pytest.mark.parametrize("place", DISTRIBUTED)
 @pytest.mark.parametrize("form", forms.FORMS)
 def test_over_two_processes(outcomes, ranks, form, place):
-  """Together the processes have the outcome of one; a call on one device is made by one of them."""
+  """Together, the processes have the outcome of one; one of them makes a call on one device."""
   cells = [rank[f"{form} in {place}"] for rank in ranks]
   whole = outcomes[0][f"{form} in {place}"]
   if "error" in whole:

@@ -1,4 +1,4 @@
-"""Callbacks and what goes on around them: JAX used in them, exceptions, exits, interrupts, forks."""
+"""Callbacks and their surroundings: JAX used in them, exceptions, exits, interrupts, forks."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def _run(code, devices=4, **variables):
 
 @pytest.fixture(autouse=True)
 def no_token_of_a_failed_program_stays():
-  """JAX would fail each later wait for effects with its error."""
+  """Otherwise JAX would raise this error in each later wait for effects."""
   yield
   from jax._src import dispatch
   dispatch.runtime_tokens.clear()
@@ -100,7 +100,7 @@ def test_a_pool_of_threads_in_a_callback():
 
 
 def test_threads_of_a_callback_run_on_all_cores():
-  # The first callback of the process is called by a worker, not by the thread that launches.
+  # A worker calls the first callback of the process, not the launching thread.
   cores = _run("""
     def callback(x):
       return np.int32(len(os.sched_getaffinity(0)))
@@ -229,7 +229,7 @@ def test_an_exception_has_the_words_of_the_cpu_backend():
   assert lines[0] == "INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):"
   assert lines[-2:] == ["ValueError: value 1.0", "and more"]
   assert lines[-3].endswith("in inner") and f'File "{__file__}"' in lines[-3]
-  assert np.array_equal(jax.jit(lambda x: x + 1)(X), X + 1)  # the devices go on
+  assert np.array_equal(jax.jit(lambda x: x + 1)(X), X + 1)  # the devices still work
 
 
 def test_an_exception_fails_all_devices_and_only_that_launch():
@@ -268,7 +268,7 @@ def test_ordered_effects_go_on_after_a_failure():
 
 
 def test_ordered_effects_go_on_after_a_failure_that_came_later():
-  # The second program comes after the one that has failed.
+  # The second program is launched after the one that has failed.
   assert _run(ORDERED, MINIPOD_CALLBACK_WAIT_S=0).splitlines() == ["True"] * 2 + ["[0. 1. 2. 3.]"] * 2
 
 
@@ -279,7 +279,7 @@ def test_errors_come_during_the_call():
   for kind in (lambda x: jax.pure_callback(fail, F4, x), lambda x: io_callback(fail, F4, x),
                lambda x: io_callback(fail, F4, x, ordered=True), lambda x: (jax.debug.callback(fail, x), x)[1]):
     f = jax.jit(kind)
-    for _ in range(4):  # JAX has faster ways for later calls, with errors of other types
+    for _ in range(4):  # JAX has faster paths for later calls, with errors of other types
       with pytest.raises(jax.errors.JaxRuntimeError, match="boom"):
         f(X)
   n = jax.device_count()

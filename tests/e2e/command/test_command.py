@@ -149,7 +149,7 @@ def test_top_shows_what_runs_and_waits():
   try:
     assert process.stdout.readline() == "there\n"
     deadline = time.monotonic() + 60
-    while True:  # until the others have come to the sum
+    while True:  # until the others have reached the sum
       (said,) = json.loads(minipod("top", "--json", process.pid).stdout)
       devices = said["clients"][0]["devices"]
       states = [device["state"] for device in devices]

@@ -26,7 +26,7 @@ def normal(*shape, dtype=np.float32):
   return np.random.default_rng(7).standard_normal(shape).astype(dtype)
 
 
-# Arguments with their specs, what is computed, and more for jit.
+# Arguments with their specs, the function, and options for jit.
 CASES = {
     "products": ([normal(8, 16), normal(16, 4)], [P("x", "y"), P("y")], lambda a, b: (a @ b, a.sum()), {}),
     "fortran": ([np.asfortranarray(normal(8, 6, 4))], [P("x", None, "y")], lambda a: jnp.cumsum(a, 1), {}),
@@ -99,7 +99,7 @@ def test_random_arguments_are_the_seeds_alone(matvec, tmp_path):
   assert out.splitlines()[:3] == ["argument 0: f32[3,8], f32[3,2] on each of 4 devices, random",
                                   "argument 1: f32[8], f32[2] on each of 4 devices, random",
                                   "result 0: f32[3], f32[3] on each of 4 devices"]
-  # The same values, cut in no way.
+  # The same values, not sharded.
   (tmp_path / "whole.mlir").write_text(re.sub(r" \{sdy[^}]*\}[^}]*\}\]>\}| \{sdy[^}]*\}\]>\}|  sdy.mesh.*\n", "", PROGRAM))
   whole = execute(tmp_path / "whole.mlir", "--compare", tmp_path / "a", "--seed", 5, "--tolerance", 1e-5)
   assert "on each of" not in whole and "largest difference" in whole
@@ -157,7 +157,7 @@ def test_runs_and_their_times(matvec, programs, tmp_path):
   runs = re.findall(r"^run \d: ([\d.]+) s, virtual ([\d.]+) s$", out, re.M)
   assert len(runs) == 3 and 0 < float(runs[1][1]) == float(runs[2][1]) <= float(runs[0][1])
   assert (tmp_path / "t.json").stat().st_size > 0
-  # What a run takes over, the next one gets again.
+  # The next run gets the memory that a run reuses.
   donated = programs / "donated"
   out = execute(donated / "program.mlir", "--input", donated / "argument_0.npy", "--compare", donated, "--repeat", 3)
   assert len(re.findall(r"^run \d: [\d.]+ s$", out, re.M)) == 3 and "largest difference 0\n" in out

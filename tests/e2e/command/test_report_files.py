@@ -1,5 +1,4 @@
-"""Files that `minipod report` and `minipod opt` read may come from anywhere: a malformed one causes one line and exit
-code 1."""
+"""`minipod report` and `minipod opt` may read files from anywhere: a malformed file causes one line and exit code 1."""
 
 import copy
 import gzip
@@ -33,7 +32,7 @@ def places_of(value, path=()):
 
 
 def test_every_part_is_checked():
-  """What is missing or wrong is a ValueError; what is accepted becomes tables."""
+  """Missing or wrong members cause a ValueError; a report that is accepted becomes tables."""
   draw, refused = random.Random(1), 0
   for path in list(places_of(REPORT))[1:]:
     for wrong in [*WRONG, "missing"]:

@@ -59,7 +59,7 @@ def test_a_report_adds_up():
 
 
 def test_every_product_counts():
-  """Also those whose ops have no row in the table for people."""
+  """Includes those whose ops have no row in the text table."""
   out = scenario.run("""
       import json, minipod
       sides = [256 + 128 * i for i in range(30)]
@@ -112,14 +112,14 @@ def test_layers_and_axes_have_the_names_that_users_gave():
   assert max(map(len, lines[:page])) <= 100
   html = "".join(lines[page:])
   assert all(f"by {by}</th>" in html for by in ("line", "layer", "kind", "class", "axis"))
-  # One table at a time, a roofline, and no rows of nothing.
+  # One table at a time, a roofline, and no rows of 0.0 %.
   assert html.count("checked>") == html.count("<details") > 0 and ">roofline</label>" in html and "<circle" in html
   assert ">0.0 %<" not in html and "0.00 ns" not in html
   assert "<script" not in html and "http" not in html
 
 
 def test_axes_are_those_of_the_programs_mesh_and_programs_of_one_name_have_numbers():
-  """Also of what is sent along one axis: pairs, not groups."""
+  """Includes messages along one axis, which have pairs instead of groups."""
   data, *lines = scenario.run("""
       import json, minipod
       from jax.sharding import AxisType
@@ -143,11 +143,11 @@ def test_axes_are_those_of_the_programs_mesh_and_programs_of_one_name_have_numbe
   text = "\n".join(lines)
   assert " along b and c " in text and " along a and c " in text and " along a and b" not in text
   for number in (1, 2, 3):
-    assert text.count(f"\njit_send #{number}") == 4, text  # of each report: in the first table, and with its rows
+    assert text.count(f"\njit_send #{number}") == 4, text  # for each report: in the first table, and with its rows
 
 
 def test_numbers_of_programs_stay_when_one_is_gone():
-  """Programs that are gone have the first rows, and their numbers are those of the order of making."""
+  """Programs that no longer exist have the first rows; numbers follow the order in which programs were made."""
   first, second = scenario.run("""
       import gc, json, minipod
       def make(g):
@@ -212,7 +212,7 @@ def test_a_sweep(tmp_path):
 
 
 def test_a_sweep_as_data(tmp_path):
-  """Model FLOPs leave out what the checkpoint recomputes: the four forward products."""
+  """Model FLOPs leave out recomputed matmuls, so only the four forward matmuls count."""
   script = tmp_path / "train.py"
   script.write_text(SWEPT)
   flops = 12 * 2 * 1024**3
@@ -325,7 +325,7 @@ def test_processes(pod, tmp_path):
 
 
 def test_reports_beside_each_other(tmp_path):
-  """Programs of one name are compared in their order, and what `time_report("json")` gives can be read."""
+  """Compares programs of one name in their order, and reads the output of `time_report("json")`."""
   out = scenario.run("""
       import minipod
       small, large = jnp.ones((256, 256)), jnp.ones((2048, 2048))

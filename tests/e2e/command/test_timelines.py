@@ -42,7 +42,7 @@ def test_a_step(tmp_path):
   assert all(70 <= x and x + width <= 971 for _, x, width in bars)
   words = [text.text for text in picture.findall(f"{SVG}text")]
   assert {"work", "matmul"} <= set(words) and any("197 TFLOP/s, 819 GB/s" in (word or "") for word in words)
-  # The loads of links, of the whole timeline and of one that was cut off; a picture of the pod takes them from it.
+  # The loads of links, from the whole timeline and from a truncated one; `topo` draws them on the pod.
   loads = dict(line.rsplit(": ", 1) for line in command("loads", tmp_path / "t.json.gz").splitlines())
   assert loads and all(0 < float(load) <= 1 for load in loads.values()) and all("slice 0" in name for name in loads)
   (tmp_path / "loads.txt").write_text(command("loads", tmp_path / "t.json.gz"))

@@ -1,4 +1,4 @@
-"""Our declarations of XLA's FFI (sim/foreign/foreign_abi.h) against the header that jaxlib ships."""
+"""Compares minipod's declarations of XLA's FFI (sim/foreign/foreign_abi.h) with the header in jaxlib."""
 
 import pathlib
 import re
@@ -13,7 +13,7 @@ OURS = ROOT / "sim/foreign/foreign_abi.h"
 THEIRS = pathlib.Path(jax.ffi.include_dir()) / "xla/ffi/api/c_api.h"
 
 MINOR = int(re.search(r"XLA_FFI_API_MINOR (\d+)", THEIRS.read_text()).group(1))
-# Our declarations are those of 0.5, but that things which 0.4 has renamed have their older names.
+# minipod's declarations are those of 0.5, with the older names of things that 0.4 has renamed.
 if MINOR < 4:
   OUR_NAMES = {"XLA_FFI_Error_GetMessage_Args": "XLA_FFI_Error_GetDetails_Args",
                "XLA_FFI_Handler_Register_Args": "XLA_FFI_Handler_Register_Args_V03"}
@@ -22,14 +22,14 @@ else:
   OUR_NAMES = {"XLA_FFI_InternalExtension": "XLA_FFI_Extension_Base",
                "XLA_FFI_InvokeContext_Get_Args": "XLA_FFI_ExecutionContext_Get_Args"}
   OUR_SLOTS = {"XLA_FFI_InvokeContext_Get": "XLA_FFI_ExecutionContext_Get"}
-# Contexts of ours have no extensions; what a bundle has since 0.4 stands behind it.
+# minipod's contexts have no extensions; members that a bundle has since 0.4 follow them.
 NO_FIELDS = {("XLA_FFI_Extension", "struct_size"), ("XLA_FFI_Extension", "id"),
              ("XLA_FFI_Extension", "next"), ("XLA_FFI_ExtensionId", "extension_type"),
              ("XLA_FFI_ExtensionId", "major_version"), ("XLA_FFI_ExtensionId", "minor_version"),
              ("XLA_FFI_Handler_Bundle", "record")}
 if MINOR >= 4:
   NO_FIELDS.add(("XLA_FFI_Handler_Register_Args", "bundle"))
-# We spell out that all codes between are those of a status.
+# minipod's declarations list all codes from 0 to 16.
 NOT_OURS = re.compile(r"XLA_FFI_Error_Code_|XLA_FFI_DataType_[SU]1$")
 
 
@@ -51,11 +51,11 @@ def facts_of(header: pathlib.Path):
 
 
 def values(header: pathlib.Path, fields, enumerators, folder):
-  """What a C compiler makes of the declarations."""
+  """The constants and sizes that a C compiler computes from the declarations."""
   lines = [f'printf("%zu %zu\\n", offsetof({s}, {f}), sizeof((({s} *)0)->{f}));' for s, f in fields]
   lines += [f'printf("%lld\\n", (long long){e});' for e in enumerators]
   source = folder / f"{header.stem}.c"
-  # Some structs are types of theirs only with the word `struct`.
+  # The header declares some structs without a typedef, so they need the word `struct`.
   types = "".join(f"typedef struct {n} {n};\n" for n in sorted({s for s, _ in fields}))
   source.write_text(f'#include <stdio.h>\n#include "{header}"\n{types}int main(void) {{\n'
                     + "\n".join(lines) + "\nreturn 0; }\n")
@@ -90,7 +90,7 @@ def test_sizes_that_structs_declare():
   theirs = dict(re.findall(r"XLA_FFI_DEFINE_STRUCT_TRAITS\((\w+),\s*(\w+)\)", THEIRS.read_text()))
   ours = dict(re.findall(r"(?:CHECK|XLA_FFI_SIZE)\((XLA_FFI_\w+),\s*(\w+)\)", text))
   ours = {name: last for name, last in ours.items() if name in theirs}
-  # These two are accepted in two sizes.
+  # minipod accepts these two in two sizes.
   for name in ("XLA_FFI_Type_Register_Args", "XLA_FFI_Handler_Register_Args"):
     ours.pop(name, None)
   assert len(ours) > 15

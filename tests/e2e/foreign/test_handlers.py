@@ -107,7 +107,7 @@ def test_custom_jvp():
   np.testing.assert_array_equal(dy, 6 * X)
 
 
-# ---- What a handler gets ----
+# ---- Arguments of a handler ----
 
 def test_attributes_of_every_kind():
   out = np.zeros(400, np.uint8)
@@ -146,7 +146,7 @@ def test_layouts_of_results():
   f = jax.jit(lambda x: call("Scale", x, input_layouts=[(1, 0)], output_layouts=(1, 0))(
       x, factor=np.float32(1)))
   np.testing.assert_array_equal(f(x), x)
-  # The bytes of a row-major operand, taken for a column-major result.
+  # The bytes of a row-major operand, read as a column-major result.
   g = jax.jit(lambda x: call("Scale", np.zeros((4, 3), F32), output_layouts=(1, 0))(
       x, factor=np.float32(1)))
   np.testing.assert_array_equal(g(x), x.T)
@@ -156,7 +156,7 @@ def test_aliases():
   f = lambda x: call("AddFirst", x, input_output_aliases={0: 0})(x)
   x = jnp.asarray(X)
   np.testing.assert_array_equal(f(x), X + np.eye(1, 6, dtype=F32)[0])
-  np.testing.assert_array_equal(x, X)  # the operand is still there, unchanged
+  np.testing.assert_array_equal(x, X)  # the operand still exists, unchanged
   both = jax.jit(lambda x: (f(x), x, f(f(x * 2))))(X)
   np.testing.assert_array_equal(both[0][:2], [1, 1])
   np.testing.assert_array_equal(both[1], X)
@@ -193,7 +193,7 @@ def test_an_error_has_the_handlers_code_words_and_the_users_line(code, name):
   assert message.startswith(f"{name}: negative number, says the handler (foreign function"
                             " 'test_Fail')"), message
   assert "test_handlers.py" in message
-  np.testing.assert_array_equal(f(X), X)  # the device goes on
+  np.testing.assert_array_equal(f(X), X)  # the device still works
 
 
 @pytest.mark.parametrize("kind, words", [(1, ": thrown by the handler"), (2, " \\(foreign")])
@@ -296,7 +296,7 @@ def test_an_error_of_a_future():
 @pytest.mark.parametrize("name, factor", [("Tasks", 2), ("TasksLater", 3)])
 def test_tasks_and_scratch_memory(name, factor):
   x = np.arange(16, dtype=F32).reshape(8, 2)
-  for _ in range(5):  # on all devices at once: every worker is in the handler, and waits for tasks
+  for _ in range(5):  # on all devices at once: each worker runs the handler and waits for tasks
     np.testing.assert_array_equal(jax.pmap(lambda x: call(name, x)(x))(x), factor * x)
 
 
@@ -340,7 +340,7 @@ def test_serialized_programs_find_their_functions():
 # ---- Under custom_partitioning ----
 
 def partitioned(body, spec, seen, local=None):
-  """`body`; its partitioner has it, or `local`, run on the parts of an array sharded by `spec`."""
+  """Runs `body`; its partitioner returns `body`, or `local`, for the parts of an array that `spec` shards."""
   from jax.experimental.custom_partitioning import custom_partitioning
 
   @custom_partitioning
@@ -383,8 +383,9 @@ def test_custom_partitioning_with_a_collective_and_in_a_loop():
                                                (P("y"), "{replicated}", 8),
                                                (P("y", "x"), "{devices=[1,4]<=[4]}", 8)])
 def test_custom_partitioning_where_some_axes_are_manual(given, told, rows):
-  """The partitioner gets the devices along the other axes, as from JAX's CPU backend, and its program runs along each
-  manual axis."""
+  """The partitioner gets the devices along the other axes, as with JAX's CPU backend, and its program runs along each
+  manual axis.
+  """
   from jax.experimental.custom_partitioning import custom_partitioning
   seen = []
   f = custom_partitioning(lambda x: x * 3 + jnp.float32(x.shape[0]))
@@ -433,7 +434,7 @@ def load_and_run(data):
 
 
 def test_programs_with_parts_of_partitioners_are_stored(tmp_path):
-  """Loading does not ask the partitioners again: another process does not have them."""
+  """Loading does not call the partitioners again, because another process does not have them."""
   x = jax.device_put(np.arange(16, dtype=F32).reshape(8, 2), NamedSharding(mesh(), P("x")))
   seen = []
   f = partitioned(lambda x: x * 3 + jnp.float32(x.shape[0]), P("x"), seen)

@@ -1,4 +1,4 @@
-"""Matrix decompositions, ours and those of jaxlib's LAPACK handlers, against JAX's CPU backend."""
+"""Compares matrix decompositions, minipod's and jaxlib's LAPACK handlers, with JAX's CPU backend."""
 
 import functools
 
@@ -22,7 +22,7 @@ def hermitian(a):
   return a + adjoint(a)
 
 
-# Each gives what does not depend on the signs and the order that a decomposition may choose.
+# Each function returns values that do not depend on the signs and the order that a decomposition chooses.
 DECOMPOSITIONS = {
     "cholesky": lambda a: ll.cholesky(a @ adjoint(a) + N * jnp.eye(N, dtype=a.dtype)),
     "qr": lambda a: ll.qr(a, full_matrices=False),
@@ -114,7 +114,7 @@ def test_what_has_no_decomposition_is_nan_as_on_cpu():
 
 
 def test_programs_from_elsewhere_find_lapack():
-  """A stored program is compiled without JAX's rules, which start LAPACK."""
+  """Compiles a stored program without JAX's rules, which prepare LAPACK."""
   code = jax.export.export(jax.jit(ll.eig), platforms=["cpu"])(
       jax.ShapeDtypeStruct((N, N), np.float32)).serialize()
   a = matrices("float32")
@@ -148,7 +148,7 @@ def test_branches_for_a_cpu():
   assert one(cpu=lambda x: x + 1, tpu=lambda x: x + 3) == 2
 
 
-LARGE = 130  # from 128 on LAPACK does all of these
+LARGE = 130  # from size 128 on, LAPACK computes all of these
 LARGE_TOLERANCE = {"float32": 2e-3, "float64": 1e-10, "complex64": 2e-3, "complex128": 1e-10}
 
 
@@ -161,7 +161,7 @@ def large(dtype, *batch):
 
 
 def large_factors(a):
-  """What LAPACK computes of a large matrix, each in a form that has no choice of signs."""
+  """Decompositions that LAPACK computes for large matrices, in a form that does not depend on signs."""
   q, r = ll.qr(a, full_matrices=False)
   factors, pivots, permutation = ll.lu(a)
   lower = jnp.tril(factors, -1) + jnp.eye(LARGE, dtype=a.dtype)
@@ -191,10 +191,10 @@ def test_large_matrices(dtype):
 @pytest.mark.parametrize("dtype", LARGE_TOLERANCE)
 @pytest.mark.parametrize("size", [37, 256])
 def test_triangular_systems(size, dtype):
-  """Panels of vectors that are full and not, on either side, and LAPACK's for large ones.
+  """Full and partial panels of vectors, on either side, and LAPACK's for large matrices.
 
-  JAX's CPU backend solves one system after the other: several batches in one program wait for each other's threads there,
-  and on two cores now and then for ever.
+  JAX's CPU backend solves one system after the other.  With several batches in one program, they wait for each other's
+  threads there, and on two cores sometimes for ever.
   """
   rng = np.random.default_rng(size)
   a = rng.normal(size=(2, size, size)) / size
@@ -257,7 +257,7 @@ def test_permutation_of_exchanges(pivots, size):
 
 
 def _factors_in_process(**variables):
-  """Digests of large factors, of one device and of four at once; whether the BLAS has its threads again."""
+  """Digests of large factors, from one device and from four at once; checks that the BLAS has its threads again."""
   return scenario.run("""
     import ctypes, hashlib
     from scipy.linalg import cython_lapack

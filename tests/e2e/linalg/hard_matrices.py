@@ -1,16 +1,16 @@
-"""Matrices that decompositions go wrong on, by name, and how the results are measured."""
+"""Matrices that make decompositions fail, by name, and measures of the results' errors."""
 
 import numpy as np
 
 N = 12
 
-# Those that LU takes apart without rounding: pivots are then LAPACK's, the first one of equals.
+# LU decomposes these without rounding, so the pivots are LAPACK's: the first one of equal elements.
 EXACT = ["zero", "ones", "one element", "identity", "permutation", "nilpotent",
          "nilpotent, other way", "every other", "Wilkinson", "triangle of ones", "Jordan"]
 
 
 def wide(dtype):
-  """The type in which numpy finds the answer that is compared with."""
+  """The type in which numpy computes the expected result."""
   return np.complex128 if np.dtype(dtype).kind == "c" else np.float64
 
 
@@ -28,7 +28,7 @@ def unitary(generator, dtype, n):
 
 
 def of_low_rank(dtype, m=N, n=N):
-  """Matrices whose rank is beyond doubt: (name, matrix)."""
+  """Matrices whose rank is unambiguous: (name, matrix)."""
   g = np.random.default_rng(9)
   a, few = noise(g, dtype, m, n), max(1, min(m, n) // 2)
 
@@ -90,7 +90,7 @@ def denormal(dtype, m=N, n=N):
 
 
 def square(dtype, n=N):
-  """Structures that only square matrices have."""
+  """Structures of square matrices."""
   g = np.random.default_rng(5)
   a, q, p = noise(g, dtype, n, n), unitary(g, dtype, n), unitary(g, dtype, n)
   shift, index = np.eye(n, k=1), np.arange(n)
@@ -131,7 +131,7 @@ def matrices(dtype, m=N, n=N):
 
 
 def brought_to_one(a):
-  """a times a power of two so that its largest element is about 1, and that power's exponent."""
+  """a times a power of two that makes its largest element about 1, and the power's exponent."""
   a = np.asarray(a, wide(a.dtype))
   largest = np.abs(a).max(initial=0)
   exponent = -int(np.frexp(largest)[1]) if largest > 0 else 0
@@ -158,14 +158,14 @@ def orthogonality(q):
 
 
 def check(names, errors, limit):
-  """`errors`: for each name a dict of what was measured."""
+  """`errors`: for each name, a dict of measured errors."""
   bad = [f"{name}: {what} {value:.2g} > {limit:.2g}" for name, row in zip(names, errors)
          for what, value in row.items() if not value <= limit]
   assert not bad, f"{len(bad)} of {len(names)}: " + "; ".join(bad[:12])
 
 
 def backward_errors(a, x, b):
-  """How large |a x - b| is beside |a| |x| + |b|."""
+  """|a x - b| relative to |a| |x| + |b|."""
   a, x, b = (np.asarray(y, wide(y.dtype)) for y in (a, x, b))
   size = np.abs(a) @ np.abs(x) + np.abs(b)
   return [{"solution": value} for value in (np.abs(a @ x - b) / size).max((-1, -2))]

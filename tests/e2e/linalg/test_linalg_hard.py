@@ -1,8 +1,8 @@
-"""Decompositions of matrices that they go wrong on: singular, graded, huge, tiny, empty and not
-finite ones, against numpy and JAX's CPU backend.
+"""Compares decompositions of difficult matrices (singular, graded, huge, tiny, empty, not finite) with numpy and JAX's
+CPU backend.
 
-All matrices of a shape are one batch.  What is unique (singular values, ranks, solutions) is
-compared; of the factors it is asked that they multiply back and are orthogonal.
+All matrices of a shape are one batch.  Unique results (singular values, ranks, solutions) are compared.  Factors must
+multiply back to the matrix, and be orthogonal.
 """
 
 import jax
@@ -171,7 +171,7 @@ def test_eigh_reads_one_triangle(dtype, f, other_triangle):
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_eigh_of_larger_matrices_converges(dtype):
-  """Also where large elements come before small ones, which QL steps alone do not like."""
+  """Includes matrices whose large elements come before small ones, for which QL steps alone are inaccurate."""
   names, a = hard.stack(dtype, hermitian(*hard.graded(dtype, 64, 64), *hard.square(dtype, 64)))
   check_eigh(names, a, *on_pod(eigh_of_lower, a))
 
@@ -248,7 +248,7 @@ def test_one_by_one(dtype):
   a = np.array([0.0, -3.0, NAN, INF], dtype).reshape(4, 1, 1)
   for f in (eigh_of_lower, geqrf, lax.linalg.lu, jnp.linalg.cholesky):
     compare(f, a)
-  compare(svd_values, a[:3])  # LAPACK's never ends for infinity
+  compare(svd_values, a[:3])  # LAPACK's function never ends for infinity
 
 
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0), (2, 3, 0), (0, 3, 3)])
@@ -265,7 +265,7 @@ def test_empty(shape):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision(dtype):
-  """cholesky and triangular_solve take it; the others refuse it, as JAX's CPU backend does."""
+  """cholesky and triangular_solve accept it; the others refuse it, as JAX's CPU backend does."""
   a = np.array([[4, 2, 0], [2, 5, 1], [0, 1, 3]]).astype(jnp.dtype(dtype))
   try:
     factor = on_pod(lax.linalg.cholesky, a)

@@ -1,5 +1,5 @@
-"""Solvers, determinants and Cholesky factors of singular, graded and not finite matrices, against
-numpy and JAX's CPU backend.
+"""Compares solvers, determinants and Cholesky factors of singular, graded and not finite matrices with numpy and JAX's
+CPU backend.
 """
 
 import inspect
@@ -31,7 +31,7 @@ def solved(a, b):
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 def test_solve_and_determinant_of_singular_matrices(dtype):
-  """Determinants are zero; what solve and inv give is not finite wherever LAPACK's is not."""
+  """Determinants are zero; results of solve and inv are not finite wherever LAPACK's are not."""
   names, a = hard.matrices(dtype, hard.N, hard.N)
   a = a[[names.index(name) for name in hard.EXACT]]
   b = np.ones((len(a), hard.N, 1), dtype)

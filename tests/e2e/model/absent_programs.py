@@ -1,12 +1,12 @@
-"""Random programs with control flow, of values that are absent with MINIPOD_VALUES=shapes and of others.
+"""Random programs with control flow, in which some values are not computed with MINIPOD_VALUES=shapes.
 
-`python absent_programs.py KIND FIRST COUNT` runs so many of them, each with STARTS states to begin with. For each of
-these cases it prints its number, the virtual time that it took in picoseconds, how often something was guessed, and
-each result's value or "absent". With values nothing is absent; without them whatever has a value must have the same.
+`python absent_programs.py KIND FIRST COUNT` runs COUNT of them, each with STARTS initial states.  For each of these
+cases it prints its number, its virtual time in picoseconds, the number of guesses, and each result's value or
+"absent".  In a run with values, nothing is absent.  In a run without values, every value that exists must be the same.
 
-Where an absent value decides in programs of kind `rigged`, it decides for branch 1, and for two rounds of a loop:
-with these as guesses times must be the same, too. A third of the programs runs on four devices, whose values differ;
-those of kind `together` all do, on as many processes as there are, and meet more often.
+In programs of kind `rigged`, a value that is not computed always selects branch 1, or two iterations of a loop.  With
+these guesses, times must be the same, too.  A third of the programs run on four devices, whose values differ.  All
+programs of kind `together` do, on any number of processes, and they communicate more often.
 """
 
 import random
@@ -28,7 +28,7 @@ SMALL = {"i": jnp.int32, "j": jnp.int32, "x": jnp.float32, "y": jnp.float32}
 class Program:
   """Draws statements over a state: small integers, small floats, a vector, and large arrays.
 
-  `known`: what surely has a value where the statement stands, from which rigged programs draw what else decides.
+  `known`: the values that are certainly computed at this statement.  In rigged programs, they decide everything else.
   """
 
   def __init__(self, kind, seed):
@@ -37,11 +37,11 @@ class Program:
     self.is_together = kind == "together"
     self.has_devices = self.is_together or seed % 3 == 0
 
-  # ---- what decides ----
+  # ---- conditions ----
 
   def predicate(self, loop_round=None):
-    """A function of the state that says yes or no."""
-    if self.is_rigged:  # by a zero that is absent, or by a constant
+    """A function of the state that returns a boolean."""
+    if self.is_rigged:  # from a zero that is not computed, or from a constant
       if loop_round is None:
         return lambda s: s["zero"][3, 5] < 1
       return lambda s: s["zero"][3, 5] + loop_round(s) < 2
@@ -95,7 +95,7 @@ class Program:
     ])
 
   def meeting(self):
-    """What devices do together, where all of them come."""
+    """An operation on all devices, which all devices reach."""
     number = self.random.randint(0, 3)
     name = self.random.choice(["x", "y", "v", "big"])
     pairs = [[0, 1], [2, 3]] if number % 2 else [[0, 3], [1, 2]]
@@ -112,14 +112,14 @@ class Program:
         lambda s: {**s, "i": lax.axis_index("d").astype(jnp.int32)},
         lambda s: {**s, "i": lax.pmax(s["j"], "d")},
         lambda s: {**s, "x": jnp.where(lax.axis_index("d") == number, s["y"], s["x"])},
-        # One device's value is absent, or all but one device's are.
+        # The value of one device is not computed, or the values of all but one device.
         lambda s: {**s, "x": lax.cond(lax.axis_index("d") == number, lambda: s["big"][0, 0], lambda: s["x"])},
     ])
 
   # ---- control flow ----
 
   def counted(self, depth, is_outermost):
-    # All devices go round as often.
+    # All devices iterate equally often.
     body, rounds = self.block(depth, is_outermost and self.is_together), self.random.randint(0, 3)
     if self.random.random() < 0.5:
       return lambda s: lax.fori_loop(0, rounds, lambda _, s: body(s), s)
@@ -134,7 +134,7 @@ class Program:
         0, jnp.clip(jnp.argmax(s[name]) if s[name].ndim else s[name], 0, 3).astype(jnp.int32), lambda _, s: body(s), s)
 
   def decided(self, depth):
-    """A loop that a value of the program ends, and at the latest a counter."""
+    """A loop that ends by a value of the program, or at the latest by a counter."""
     body, most = self.block(depth), self.random.randint(1, 4)
     decide = self.predicate(lambda s: s["round"])
     if self.is_rigged:
@@ -165,7 +165,7 @@ class Program:
     return self.bounded(depth - 1) if kind == 8 else self.decided(depth - 1)
 
   def block(self, depth, is_outermost=False):
-    # Elsewhere devices may go different ways; not in rigged programs.
+    # Elsewhere devices may take different paths, but not in rigged programs.
     may_meet = self.has_devices and (is_outermost or self.is_rigged)
     statements = []
     for _ in range(self.random.randint(1, 3) + 2 * (may_meet and is_outermost)):
@@ -183,13 +183,13 @@ def start(i, j, x, y):
 
 
 def drawn(program):
-  """What a state begins with."""
+  """The initial state."""
   integers, reals = [np.int32(program.random.randint(-1, 5)) for _ in "ij"], [program.random.randint(-4, 6) / 2 for _ in "xy"]
   return integers + [np.float32(real) for real in reals]
 
 
 def compiled(program, seed):
-  """The program, and what makes the state that it begins with."""
+  """The program, and the function that makes its initial state."""
   block = program.block(3 if program.is_rigged else program.random.randint(1, 3), is_outermost=True)
   donated = {"donate_argnums": 0} if seed % 2 else {}
   if not program.has_devices:
@@ -213,16 +213,16 @@ def show(array):
 
 
 def guesses():
-  """How often something has been guessed so far."""
+  """The number of guesses so far."""
   found = re.search(r"guessed: (\d+) times", minipod.time_report())
   return int(found[1]) if found else 0
 
 
 def one(kind, run, state):
-  """The virtual time of two launches, what was guessed, and the values that come out."""
+  """The virtual time of two launches, the number of guesses, and the resulting values."""
   jax.block_until_ready(state)
   began, guessed = minipod.virtual_time(), guesses() if kind != "rigged" else 0
-  state = jax.block_until_ready(run(run(state)))  # what comes out goes in again
+  state = jax.block_until_ready(run(run(state)))  # the results are the next arguments
   took = round((minipod.virtual_time() - began) * 1e12)
   guessed = guesses() - guessed if kind != "rigged" else 0
   return took, guessed, *(show(state[name]) for name in sorted(state) if name not in ("big", "zero"))

@@ -1,4 +1,4 @@
-"""Where programs run for their shapes alone, what a guess decides about has no value: no number is wrong."""
+"""With `values: shapes`, results that depend on a guess have no value: no number is wrong."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import pytest
 import scenario
 
 SHAPES = {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes"}
-# What a scenario shows of a value.
+# How a scenario prints a value.
 SHOW = scenario.PRELUDE + """
 import minipod
 def show(*values):
@@ -89,7 +89,7 @@ READS = """
     ("one", "1.0 1 True 1.0 1 1 1 (1+0j) 1 true 1.0 1.0 1.0 1.0 3.0 1.0"),
 ])
 def test_reads_of_absent_values_give_the_configured_number(absent, expected):
-  """What the host makes of them is known; what the pod makes of them is absent."""
+  """The host computes its own values; the pod does not compute these."""
   returncode, out, told = scenario.finish(scenario.start(READS, MINIPOD_ABSENT=absent, **SHAPES))
   assert returncode == 0, told
   assert out.split() == expected.split()
@@ -121,8 +121,9 @@ jax.jit(lambda i: jax.debug.print("known {}", i))(jnp.int32(3))
 
 
 def test_callbacks_read_what_they_get():
-  """They are called where all that they get has values, and, if they have an effect, always; but not where
-  it is not known whether they would be."""
+  """Runs callbacks if all their arguments have values, and callbacks with effects always, but not if the program might
+  not reach them.
+  """
   out = scenario.run(CALLS, MINIPOD_ABSENT="nan", **SHAPES)
   assert out.splitlines() == ["0 nan", "1 nan", "2 2 nan nan", "known 3"]
   out = scenario.run(CALLS + "import os, sys; sys.stdout.flush(); os._exit(0)", **SHAPES)
@@ -178,7 +179,7 @@ def test_what_a_guess_does_not_decide_has_values():
 
 
 def test_a_condition_that_loses_its_value_on_the_way():
-  """Two rounds are decided by a number, the third by the large array: the count of rounds is not known."""
+  """A number decides two iterations and the large array the third, so the number of iterations is unknown."""
   out = run("""
       @jax.jit
       def f(x):
@@ -192,7 +193,7 @@ def test_a_condition_that_loses_its_value_on_the_way():
 
 
 def test_a_loop_that_would_not_end_ends():
-  """The guess goes into a loop that the program would not go into, and that has no end."""
+  """The guess enters a loop that the program would not enter, and that never ends."""
   out = run("""
       show(*jax.jit(lambda x: lax.while_loop(lambda c: c[0], lambda c: (c[1] == 0, c[1]), (x[0, 0] < 0, 0)))(large))
       """)
@@ -201,7 +202,7 @@ def test_a_loop_that_would_not_end_ends():
 
 @pytest.mark.parametrize("first", ["decided", "absent"])
 def test_devices_that_go_different_ways_come_together(first):
-  """One device knows how often its loop goes round, the others guess."""
+  """One device knows its number of iterations; the others guess."""
   out = run(f"""
       mesh = jax.make_mesh((4,), ("i",))
       @jax.jit
@@ -258,7 +259,7 @@ print(minipod.time_report())
   assert "guess" not in true.replace("guesses.py", "")
 
 
-# Where the guesses are what really happens, so are the times.
+# If the guesses are what really happens, the times are the same, too.
 ROADS = """
 x = jnp.ones((256, 256))
 def f(x):
@@ -287,7 +288,7 @@ def random_programs(kind, count):
 
 
 def compare(kind, count, true, shapes):
-  """What programs tell of themselves with values, and without."""
+  """The output of the programs, with values and without."""
   assert len(true) == len(shapes) == count * 5
   known = same = 0
   for with_values, without in zip(true, shapes):
@@ -305,8 +306,11 @@ def compare(kind, count, true, shapes):
 @pytest.mark.parametrize("kind, guesses", [
     ("free", {}), ("rigged", {"MINIPOD_UNKNOWN_TRIP_COUNT": 2, "MINIPOD_UNKNOWN_BRANCH": 1})])
 def test_random_programs_are_as_with_values(kind, guesses):
-  """Whatever has a value without computing has the value of a run that computes, and times are the same
-  where nothing was guessed, or what happens (rigged: absent values decide for branch 1 and two rounds)."""
+  """Every value that exists without computing equals the value of a run that computes.
+
+  Times are the same if nothing was guessed, or if the guesses are right (rigged: values that are not computed select
+  branch 1 and two iterations).
+  """
   count = int(os.environ.get("MINIPOD_RANDOM_CASES", "8"))
   code = random_programs(kind, count)
   true = scenario.run(code, timeout=60 + 2 * count, MINIPOD_TIME="model").splitlines()
@@ -315,14 +319,14 @@ def test_random_programs_are_as_with_values(kind, guesses):
 
 
 def joined(lines):
-  """The values in the lines of two processes, each with those of two of the four devices."""
+  """Merges the values in the output of two processes, each with two of the four devices."""
   shards = [line.split()[3:] for line in lines]
   return [value for k in range(0, len(shards[0]), 2) for shard in shards for value in shard[k:k + 2]]
 
 
 @mpirun.NEEDS_MPIRUN
 def test_random_programs_of_two_processes_are_as_with_values():
-  """And what is known does not hang on the number of processes."""
+  """Which values are known does not depend on the number of processes."""
   cases = os.environ.get("MINIPOD_RANDOM_CASES")
   count = int(cases or "2")
   code = random_programs("together", count)
@@ -351,11 +355,11 @@ COLLECTIVES = """
 
 
 def test_collectives_of_small_values():
-  """They have a value where all devices are sure to come and have one to bring."""
+  """The result has a value if all devices certainly reach the collective and all operands have values."""
   assert run(COLLECTIVES).splitlines() == ["[0. 1. 2. 3.]", "[0.]", "[96.]", "absent", "absent"]
 
 
-# The partitioner makes one collective of these sums: of counts, which have values, and of what follows from large arrays.
+# The partitioner makes one collective of these sums: of counts, which have values, and of results of large arrays.
 SHARED = """
       mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
       on = NamedSharding(mesh, P("i"))
@@ -369,7 +373,7 @@ SHARED_VALUES = ["absent", "496.0", "absent", "10416.0", "absent", "120.0"]
 
 
 def test_sums_that_share_a_collective():
-  """Each sum is computed if its own operands are, independent of the others."""
+  """Each sum is computed if its own operands are, independently of the others."""
   assert run(SHARED).splitlines() == SHARED_VALUES
 
 
@@ -381,7 +385,7 @@ def test_sums_that_processes_share():
 
 @mpirun.NEEDS_MPIRUN
 def test_what_processes_tell_each_other():
-  """multihost_utils; and if one process's value is absent, so is all that it goes into."""
+  """multihost_utils works; if the value of one process is not computed, no result that depends on it is."""
   code = """
       from jax.experimental import multihost_utils
       rank = jax.process_index()
@@ -409,7 +413,7 @@ def test_what_processes_tell_each_other():
     assert out.splitlines() == (["absent"] * 4 + ids) * 2 + known + ids
 
 
-# Attention as a kernel of a library, on each device's heads.
+# Attention as a library's kernel, on each device's heads.
 KERNEL = """
 import json
 from jax.experimental import xla_metadata
@@ -425,7 +429,7 @@ compiled = jax.jit(jax.shard_map(attend, in_specs=P("i"), out_specs=P("i"), mesh
 
 
 def test_a_missing_function_takes_its_time():
-  """Here: two heads of a v5e's splash kernel, 16 blocks each."""
+  """For this test: two heads of a v5e's splash kernel, with 16 blocks each."""
   out = run(KERNEL + """
       x = jax.jit(lambda: jnp.ones(heads.shape, heads.dtype), out_shardings=heads.sharding)()
       compiled = compiled.compile()

@@ -1,9 +1,9 @@
-"""clock: virtual: Python's clocks are those of a host that sees the described pod."""
+"""With clock: virtual, Python's clocks show the time of a host that sees the described pod."""
 
 import mpirun
 import scenario
 
-# An operation takes a virtual tenth of a second on this pod, and a launch a hundredth.
+# On this pod an operation takes 0.1 s of virtual time, and a launch 0.01 s.
 POD = "ring:4 hbm:1GiB op_latency:100ms launch_latency:10ms"
 TOOK = """
 import minipod
@@ -147,7 +147,7 @@ def test_sleeps_of_the_main_thread_take_virtual_time():
 
 
 def test_what_is_slower_here_than_on_the_pod():
-  """A step that takes half a second here takes a virtual hundredth."""
+  """A step that takes half a second here takes 0.01 s of virtual time."""
   out = run("""
       def slow(x):
         time.sleep(0.5)
@@ -182,7 +182,7 @@ def test_turns_with_pythons_lock_are_shorter_by_the_hosts_that_a_process_is():
 
 
 def test_launches_on_many_devices_take_no_time():
-  """Of 256 devices JAX has an object for each shard to make and to give back: seconds, on a busy machine."""
+  """With 256 devices, JAX makes and deletes an object for each shard, which takes seconds on a busy machine."""
   out = run("""
       late = jax.jit(lambda arrays: [a + 1 for a in arrays], donate_argnums=0)
       on = NamedSharding(jax.make_mesh((256,), ("i",)), P("i"))

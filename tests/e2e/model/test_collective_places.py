@@ -1,4 +1,5 @@
-"""At which line and layer of the user's program collectives stand that the partitioner or the chip's compiler makes."""
+"""Collectives that the partitioner or the chip's compiler makes are reported at lines and layers of the user's program.
+"""
 
 import json
 import textwrap
@@ -6,7 +7,7 @@ import textwrap
 import pytest
 import scenario
 
-# Three layers of two products each; the gradients of all first meet an op in the optimizer's line.
+# Three layers of two matmuls each; all gradients are first used by an op in the optimizer's line.
 PROGRAM = """
     import minipod
     mesh = Mesh(np.array(jax.devices()), ("x",))
@@ -46,7 +47,7 @@ def run(tmp_path, pod, spec):
   return program, {mark: line_of(code, mark) for mark in ("LAYER", "SECOND", "OPTIMIZER")}
 
 
-# torus: the partitioner makes one sum of several; v5e: the chip's compiler makes one of what is left.
+# torus: the partitioner combines several sums into one; v5e: the chip's compiler combines the remaining ones.
 @pytest.mark.parametrize("pod", ["torus:2x2", "v5e:2x2", "h100:4"])
 @pytest.mark.parametrize("spec", [(), ("x",)])
 def test_sums_of_gradients_are_their_layers(tmp_path, pod, spec):
@@ -56,7 +57,7 @@ def test_sums_of_gradients_are_their_layers(tmp_path, pod, spec):
   assert not any(f"train.py:{lines['OPTIMIZER']}:" in place for place in places), places
   sums = [row for row in program["collectives"] if row["kind"] in ("all_reduce", "reduce_scatter")]
   assert any(row["at"].startswith("dot_general at ") for row in sums), sums
-  # The layers have them all, but for the sum of the loss.
+  # All sums belong to layers, except that of the loss.
   shares = {}
   for row in program["layers"]:
     name = next((f"layer{i}" for i in range(3) if f"layer{i}" in row["name"]), "")

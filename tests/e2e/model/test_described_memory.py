@@ -1,4 +1,4 @@
-"""The memory of the described chip: what programs need of it by its compiler's plan, and what does not fit."""
+"""The memory of the described chip: what programs need by its compiler's plan, and programs that do not fit."""
 
 import scenario
 
@@ -19,7 +19,9 @@ def run(code, **env):
 
 
 def test_two_products_of_a_chain_live_at_once():
-  """By hand: of four products in a row the last is the result, and of the others two live together."""
+  """Computed by hand: of four consecutive matmuls the last is the result, and two of the others are live at the same
+  time.
+  """
   code = """
 stats = jax.jit(f).lower(M).compile().memory_analysis()
 print(stats.argument_size_in_bytes >> 20, stats.output_size_in_bytes >> 20, stats.temp_size_in_bytes >> 20)
@@ -44,7 +46,9 @@ except Exception as e:
 
 
 def test_what_does_not_fit_is_refused_when_it_is_compiled():
-  """4 MiB of argument, 4 of result, 8 of temporaries: 16 MiB fit, 15 do not; the table names what lives."""
+  """4 MiB of arguments, 4 of results, 8 of temporaries: the program fits into 16 MiB, but not into 15.  The table names
+  the live buffers.
+  """
   code = """
 try:
   jax.jit(f).lower(M).compile()
@@ -62,7 +66,7 @@ except Exception as e:
 
 
 def test_equal_temporaries_are_one_line():
-  """Layers that are written out have values that differ in nothing that people see."""
+  """Layers without a scan have values that look identical to people."""
   message = run("""
 def layers(x):
   kept = []
@@ -82,7 +86,9 @@ except Exception as e:
 
 
 def test_runs_are_charged_what_the_plan_says():
-  """What fits by the plan runs, whatever our own arena takes: op by op it has the tanh, in the plan the product does."""
+  """A program that fits by the plan runs, whatever minipod's own arena needs: op by op it holds the tanh, but the plan
+  computes it in the matmul.
+  """
   code = """
 compiled = jax.jit(lambda x: jnp.tanh(x) @ x).lower(M).compile()
 x = jax.device_put(jnp.zeros(M.shape, M.dtype), jax.devices()[0])

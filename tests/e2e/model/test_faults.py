@@ -1,4 +1,4 @@
-"""Faults: what is slow takes longer in virtual time, what is dead fails by name, bits flip."""
+"""Faults: slow devices and links take longer in virtual time, dead ones cause errors that name them, bits flip."""
 
 import collections
 import pathlib
@@ -89,7 +89,7 @@ def test_a_slow_or_lossy_link_lengthens_an_all_reduce(pod, steps):
   lossy = round(steps.took())
   pod.inject([{"link": "slice 0 (0) +x", "latency": "100us"}])
   late = round(steps.took())
-  # A two-way ring: 2 * 3/4 of the megabyte, half of it each way, in 6 steps.
+  # A bidirectional ring: 2 * 3/4 of the megabyte, half of it in each direction, in 6 steps.
   assert 1 + 750 + 6 <= well <= 1 + 750 + 8
   assert half == lossy == well + 750
   assert late > lossy + 100
@@ -120,7 +120,7 @@ def test_a_flip_is_one_bit_and_a_guard_sees_it(pod, steps):
   assert (well ^ sick)[250000 + 77] == 1 << 30
   assert not jnp.isfinite(sick.view(np.float32)).all() and np.array_equal(bits(), well)
   pod.heal()
-  # The bit of an argument stays flipped.
+  # The flipped bit of an argument stays flipped.
   pod.inject({"program": "square", "flip": {"argument": 0, "device": 3, "bit": 31}})
   steps.square(steps.x).block_until_ready()
   assert np.asarray(steps.x)[3, 0] == -1 and np.asarray(steps.x).sum() == 4 * 250000 - 2
@@ -186,7 +186,8 @@ TWO_SLICES = "v5e:2x2 slices:2"
 
 
 def active():
-  """Which slices are there, as elastic managers find out: by an array on each, of which none is read at once."""
+  """Detects which slices are alive, as elastic managers do: with an array on each slice, all made before any is read.
+  """
   slices = collections.defaultdict(list)
   for device in jax.devices():
     slices[device.slice_index].append(device)
@@ -237,7 +238,7 @@ def test_outages_are_those_of_their_seed(pod):
 
   once, again, other = looks(3), looks(3), looks(4)
   assert once == again != other
-  for number in (0, 1):  # each of three outages meets four launches, and the transfers before and between them
+  for number in (0, 1):  # each of three outages affects four launches, and the transfers before and between them
     assert 4 <= sum(number not in look for look in once) <= 15
 
 
@@ -263,8 +264,8 @@ def test_a_pod_file_has_faults(pod, tmp_path):
   assert f"{file}:5: key 'dad': unknown" in err
 
 
-# Data-parallel training with checkpoints, as a user would write it: a two-layer network on a torus,
-# a checkpoint every second step, from which a restart goes on.
+# Data-parallel training with checkpoints, as users write it: a two-layer network on a torus, with a checkpoint every
+# second step, from which a restart continues.
 TRAIN = """
     import os, sys
     folder, steps = os.environ["CHECKPOINTS"], 10
@@ -330,12 +331,12 @@ def test_a_dead_link_and_a_restart_from_the_checkpoint(tmp_path):
   assert code == 0, err
   loss = out.split()[-1]
   assert out.startswith("from 0: ")
-  # In the fifth step the link is dead: the exception names it, and the collective that needs it.
+  # In the fifth step the link is dead: the exception names the link, and the collective that needs it.
   code, out, err = train(folders[1], MINIPOD_FAULTS=DEAD)
   assert code == 3, err
   assert out.startswith("step 5: UNAVAILABLE: jit_train_step (launch 5): link 'slice 0 (2,1) +x' is dead")
   assert "stablehlo.all_reduce" in out
-  # The restart goes on from the checkpoint of step 4, and ends with the same bits.
+  # The restart continues from the checkpoint of step 4, and ends with the same bits.
   code, out, err = train(folders[1])
   assert code == 0, err
   assert out.split() == ["from", "4:", loss]
@@ -403,12 +404,12 @@ def test_a_transfer_between_processes_over_a_dead_link():
           print("link 'slice 0 (1) +x' is dead" in str(error))
         minipod.heal()
       """, MINIPOD_FAULTS="- {link: slice 0 (1) +x, dead: true}", MINIPOD_TOPOLOGY=RING)
-  # The sender notices nothing; the receiver gets the error.
+  # The sender does not notice it; the receiver gets the error.
   assert job.outs[1].split("\n")[:3] == ["True", "[0. 1.]", "[2. 3.]"]
 
 
 def test_a_pod_from_before_says_nothing_of_flips():
-  """It gets the faults, too, because it may still be in use, although nothing was launched on it since."""
+  """An older client also gets the faults, because it may still be in use, although it has launched nothing since."""
   returncode, out, err = scenario.finish(scenario.start("""
     import minipod
     for _ in range(3):
@@ -424,7 +425,7 @@ def test_a_pod_from_before_says_nothing_of_flips():
 
 
 def test_a_flip_that_met_no_launch_is_reported():
-  """At the end, or when faults are healed: until then the launch may come."""
+  """The warning comes at the end, or when faults are healed: until then, the launch may still happen."""
   returncode, out, err = scenario.finish(scenario.start("""
     import minipod
     @jax.jit

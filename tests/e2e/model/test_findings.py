@@ -1,4 +1,4 @@
-"""What the report finds that could be done otherwise, with its line and its share of the step."""
+"""Findings of the report, each with its line and its share of the step."""
 
 import json
 import textwrap
@@ -18,7 +18,7 @@ EPILOGUE = """
     print(json.dumps([minipod.time_report("summary", mesh=mesh), minipod.time_report("html", mesh=mesh),
                       minipod.time_report("data"), minipod.time_report()]))
     """
-# Layers whose weights are sharded, and the batch or not.
+# Layers with sharded weights; the batch is sharded or not.
 LAYERS = """
     weights = put((512, 2048), "fsdp"), put((2048, 512), "fsdp")
     def loss(weights, x):
@@ -54,7 +54,7 @@ def find(code, **variables):
   shares = {row["finding"]: (row["time"] / program["available"], row) for row in reversed(program["findings"])}
   assert max(map(len, text.splitlines())) <= 100, text
   found, in_table = (each.partition("\nfindings")[2] for each in (text, table))
-  # The table has the same, as far as no mesh was passed: by the names of the program's own mesh.
+  # The table has the same findings, with the axis names of the program's own mesh if no mesh is passed.
   assert in_table.split() == found.split(), (in_table, found)
   assert all(len(line) <= 100 for line in in_table.splitlines())
   return found, shares, page
@@ -78,7 +78,7 @@ def test_a_replicated_batch():
 
 
 def test_a_batch_that_is_replicated_along_one_axis():
-  """Of the work of two groups of devices one half is too much."""
+  """Two groups of devices do the same work, so half of it is redundant."""
   _, shares, _ = find("""
       x, w = put((4096, 512), "fsdp"), put((512, 2048))
       result = jax.jit(lambda x, w: jnp.sin(x @ w).sum())(x, w)

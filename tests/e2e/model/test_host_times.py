@@ -1,4 +1,4 @@
-"""Hosts in virtual time: arrays that are read, put and offloaded, and what launches cost."""
+"""Hosts in virtual time: arrays that are read, put and offloaded, and the cost of launches."""
 
 import textwrap
 
@@ -73,7 +73,7 @@ def test_devices_are_read_together(pod):
       print(took(lambda: np.asarray(z)))  # the host has two of four
       print(took(lambda: np.asarray(w)))  # of one device
       """)
-  # Latencies of reads that come after each other are beside the bytes of others.
+  # Latencies of consecutive reads overlap with the bytes of other reads.
   assert list(map(int, times)) == pytest.approx([2002, 1002, 1002, 1002], abs=2)
 
 
@@ -145,7 +145,7 @@ def test_a_loop_that_reads_each_loss(pod):
       print(took(lambda: loop(False)), took(lambda: loop(True)))
       """
   ahead, waiting = map(int, run(pod, loop))
-  # The host is slower than the device; a script that reads each loss waits for the device and the transfer, too.
+  # The host is slower than the device; a script that reads each loss also waits for the device and the transfer.
   assert 1000 < ahead < 1020 and ahead + 10 * 2 <= waiting < ahead + 10 * 20
 
 
@@ -237,14 +237,14 @@ def test_activations_on_the_host():
   there, nothing, less = map(int, sizes.split())
   assert (there, nothing, same) == (stack, 0, "True") and less >= 0.99 * stack
   kept, away = map(int, times.split())
-  # Those that come back are needed at once; those that go are hidden in part.
+  # The values that return are needed at once; the transfers to the host are partly hidden.
   assert kept + 8 * 16 < away < kept + 16 * 40
   rows = [line.split() for line in report.splitlines() if line.split()[:1] in (["from"], ["to"])]
   assert sorted(r[:3] for r in rows) == [["from", "host", "16"], ["to", "host", "16"]]
   assert "memory of it at its host: arguments 0 B, other results 0 B, temporaries 4.19 MB" in report
 
 
-# Moments of an optimizer that live on the host, go to the device for the update, and back.
+# Moments of an optimizer that are kept on the host, move to the device for the update, and back.
 STATE = """
     def update(w, m, g):
       m = 0.9 * jax.device_put(m, split) + g
@@ -277,7 +277,7 @@ def test_an_optimizer_with_its_state_on_the_host(pod):
   part = 4 * 128 * 128 * 4
   assert list(map(int, here[:4])) == [2 * part, 0, 0, 0] and list(map(int, there[:4])) == [part] * 4
   assert (here[5], there[5], here[6:]) == ("device", "pinned_host", there[6:])
-  # Eight copies of 64 KiB, of which a device has half a gigabyte a second while all four copy.
+  # Eight copies of 64 KiB; each of four devices gets half a gigabyte per second while all copy.
   assert int(there[4]) - int(here[4]) == pytest.approx(8 * (65536 / 500 + 2), abs=4)
 
 
@@ -314,7 +314,8 @@ SHARED = """
     """
 
 
-# Arrays of the process go through the memory of the host three times, which has 164 GB/s where nothing is described.
+# Arrays of the process pass through the host's memory three times; its bandwidth is 164 GB/s if the description has
+# none.
 @pytest.mark.parametrize("name, slower", [("v6e:2x2", 2**26 * 3 * 4 / 163.84e9), ("v5e:2x2", 2**26 * 3 * 4 / 163.84e9), ("h100:4", None)])
 def test_devices_share_the_memory_of_their_host(name, slower):
   out = scenario.run(textwrap.dedent(SHARED), devices=None, MINIPOD_TOPOLOGY=name, MINIPOD_TIME="model")

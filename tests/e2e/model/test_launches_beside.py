@@ -1,4 +1,4 @@
-"""Launches on disjoint devices share links when they go on at the same time."""
+"""Launches on disjoint devices share links if they run at the same time."""
 
 import pytest
 import scenario
@@ -40,7 +40,7 @@ def run(pod, rounds, order=EVEN_AND_ODD, after=""):
   return [float(word) for word in out.split()]
 
 
-# All links of rings and lines are both launches'; on a switch each has its own.
+# On rings and lines both launches use all links; on a switch each launch has its own.
 @pytest.mark.parametrize("pod, is_shared", [("ring:8", True), ("mesh:8", True), ("h100:8", False)])
 @pytest.mark.parametrize("rounds", [1, 5])
 def test_as_one_program(pod, is_shared, rounds):
@@ -53,7 +53,7 @@ def test_as_one_program(pod, is_shared, rounds):
     assert ab == pytest.approx(a, rel=0.05)
 
 
-# Stages of both use some links that are the other one's, too, and some of their own.
+# Stages of both launches use some links of the other launch, and some of their own.
 @pytest.mark.parametrize("order", [EVEN_AND_ODD, ANYHOW])
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_links_that_are_shared_in_part(order, rounds):
@@ -63,7 +63,7 @@ def test_links_that_are_shared_in_part(order, rounds):
 
 
 def test_books_of_both():
-  """A program that was there before has in its books what it took beside the later one, and each of its devices."""
+  """The records of an earlier launch, and of each of its devices, include the delay by the later one."""
   both, *_, before, after, share = run("ring:8", 1, after="""
     def taken():  # by device 0, which is one of the first program's
       row = next(line.split() for line in minipod.time_report().splitlines() if re.match("0[ -]", line))
@@ -85,7 +85,7 @@ def test_books_of_both():
 
 
 def test_one_after_the_other():
-  """Nothing is shared with a launch that is over."""
+  """Nothing is shared with a launch that has ended."""
   figures = run("ring:8", 1, after="""
     begin = minipod.virtual_time()
     for f, x in (a, b):

@@ -1,4 +1,4 @@
-"""Operations that a library makes are the user's, at the line that calls it; layers of flax.nnx have their paths."""
+"""Operations that a library makes belong to the user's line that calls it; layers of flax.nnx have their paths."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 import scenario
 
-# As much of flax as its layers' names need, in a folder like those where packages are installed.
+# The parts of flax that its layers' names need, in a folder like those of installed packages.
 PACKAGE = """
 from flax.nnx.module import Module
 from flax.nnx.transforms import remat, scan

@@ -1,4 +1,4 @@
-"""The worked example of configs/README.md says what its script prints, and its picture is the one that comes out."""
+"""The worked example of configs/README.md shows the output of its script, and its picture is up to date."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 CONFIGS = ROOT / "configs"
 TOPO = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build")) / "minipod-topo"
 POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": CONFIGS / "two-slices.yaml"}
-# Other versions make other programs of the script: then only the order of the times is as told.
+# With other versions of JAX the script has other programs; then only the order of the times is compared.
 IS_PINNED = f"jax=={jax.__version__}\n" in (ROOT / "tests/requirements.txt").read_text()
 
 
@@ -55,7 +55,7 @@ def test_which_order_is_faster(outputs):
   times = {arguments: step_time(printed) for arguments, (printed, _) in outputs.items()}
   assert times["data,model", "32768"] * 2 < times["model,data", "32768"]
   assert "host 0 up" in outputs["model,data", "32768"][0].splitlines()[1]
-  # With one order the weights cross the slow network, with the other the activations.
+  # With one order the weights cross the slow network, with the other one the activations do.
   small = {order: run(order, 2048, MINIPOD_VALUES="shapes") for order in ("data,model", "model,data")}
   assert step_time(small["model,data"]) < step_time(small["data,model"])
   if IS_PINNED:

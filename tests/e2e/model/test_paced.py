@@ -1,4 +1,6 @@
-"""time: paced: real time follows virtual time. Lower bounds only, so that a busy machine is right, too."""
+"""With time: paced, real time follows virtual time.  The tests check only lower bounds, so they also pass on a busy
+machine.
+"""
 
 import re
 import textwrap
@@ -7,7 +9,7 @@ import mpirun
 import pytest
 import scenario
 
-# An operation takes a virtual tenth of a second on this pod, and a launch a hundredth.
+# On this pod an operation takes 0.1 s of virtual time, and a launch 0.01 s.
 POD = {"MINIPOD_TOPOLOGY": "ring:4 hbm:1GiB op_latency:100ms launch_latency:10ms"}
 PRELUDE = """
     import minipod, time
@@ -54,7 +56,7 @@ def test_the_same_results_and_times_with_model():
 
 
 def test_nothing_sleeps_with_model():
-  # A virtual hour; the time limit of scenarios is a minute.
+  # An hour of virtual time; the time limit of scenarios is a minute.
   out = run("""
       step(x).block_until_ready()
       print(minipod.virtual_time() > 7200)
@@ -74,7 +76,7 @@ def test_launches_ahead_are_paced_together():
 
 
 def test_what_the_host_does_meanwhile_does_not_count_twice():
-  # The step has long been done, in both times: the wait itself may take no time, and adds no virtual time.
+  # The step has already ended, in both times: the wait may take no time, and adds no virtual time.
   run("""
       step(x).block_until_ready()
       y = step(x)
@@ -108,7 +110,7 @@ def test_loops_that_depend_on_data():
 
 
 def test_a_machine_that_is_too_slow_says_so():
-  """A step that takes a second here, and a virtual millisecond there."""
+  """A step that takes a second here, and a millisecond of virtual time."""
   process = scenario.start(textwrap.dedent(PRELUDE) + textwrap.dedent("""
       def slow(x):
         time.sleep(0.4)

@@ -1,4 +1,4 @@
-"""tools/published: the recorded tables are what comes out."""
+"""The recorded tables in tools/published are up to date."""
 
 import json
 import pathlib

@@ -14,7 +14,7 @@ import trace_processor
 
 from protos import fields_of, read_varint
 
-# Ten steps of a product and a sum over four devices, and one shift in a loop.
+# Ten steps of a matmul and a sum over four devices, and one shift in a loop.
 PROGRAM = """
     import minipod
     step = jax.pmap(lambda x: lax.psum(x @ x, "i") / 1e6, axis_name="i")
@@ -33,7 +33,7 @@ def run(code="", time="model", devices=None, topology="v5e:2x2", **variables):
 
 
 def rows_of(table, kind):
-  """The words of each row, and of the line behind it, where and how of collectives stands."""
+  """The words of each row, and for collectives those of the next line, with algorithm and place."""
   lines = [*table.splitlines(), ""]
   return [line.split() + behind.split() for line, behind in zip(lines, lines[1:]) if line.strip().startswith(kind)]
 
@@ -108,7 +108,7 @@ def test_estimates_count_rounds(function):
 
 
 def test_lines_are_the_users(tmp_path):
-  """Work that the package does for a user's call counts for the line of that call."""
+  """Work that the package does for a user's call belongs to the line of that call."""
   script = tmp_path / "script.py"
   script.write_text("import jax, minipod, jax.numpy as jnp\n"
                     "on = jax.NamedSharding(jax.make_mesh((512,), ('x',)), jax.P('x'))\n"
@@ -149,14 +149,14 @@ def test_a_file_that_cannot_be_written(tmp_path):
 # ---- the timeline ----
 
 def slices_of(events):
-  """Complete events by row, checked: they nest, an outer one before what is in it."""
+  """Complete events by row.  Checks that they nest, and that an outer event comes before its inner ones."""
   rows = collections.defaultdict(list)
   for event in events:
     if event["ph"] == "X":
       begin = round(event["ts"] * 1000)
       rows[event["pid"], event["tid"]].append((begin, begin + round(event["dur"] * 1000), event))
   for row in rows.values():
-    row.sort(key=lambda slice: slice[0])  # stable: equal beginnings stay in the file's order
+    row.sort(key=lambda slice: slice[0])  # the sort is stable: events with the same start keep the file's order
     open_ends = []
     for begin, end, event in row:
       while open_ends and open_ends[-1] <= begin:
@@ -168,7 +168,7 @@ def slices_of(events):
 
 
 def check_format(events):
-  """What the Trace Event Format asks of the events that we write."""
+  """Checks the requirements of the Trace Event Format on minipod's events."""
   number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
   needed = {"X": {"name", "ph", "ts", "dur", "pid", "tid"}, "M": {"name", "ph", "pid", "args"},
             "i": {"name", "ph", "ts", "pid", "tid", "s"}}
@@ -262,7 +262,7 @@ def test_the_timeline_of_a_killed_process(tmp_path):
   assert scenario.finish(process)[0] == -9
   with open(tmp_path / "t.json") as file:
     text = file.read()
-  # Perfetto takes an array without its end.
+  # Perfetto accepts an array without its end.
   events = json.loads(text.rstrip().rstrip(",") + "]")
   assert len(events) > 1000
 
@@ -277,7 +277,7 @@ PROFILE = """
 
 
 def test_profiles_have_virtual_times(tmp_path):
-  """Those of a described TPU as its own profiler has them."""
+  """The planes of a described TPU, as its own profiler writes them."""
   out = run(PROFILE.format(folder=tmp_path) + f"""
     import glob
     path, = glob.glob("{tmp_path}/**/*.xplane.pb", recursive=True)
@@ -384,11 +384,11 @@ PROFILE_OF_STEPS = """
 
 @pytest.mark.parametrize("profile, steps", [(PROFILE, 3), (PROFILE_OF_STEPS, 2)])
 def test_xprof_shows_the_pod(tmp_path, profile, steps):
-  """Launches are steps of their own; where the program has marked steps, launches belong to these."""
+  """Launches are steps of their own; if the program has marked steps, launches belong to these."""
   pytest.importorskip("xprof")
   run(profile.format(folder=tmp_path))
   (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
-  # In a process of its own: XProf brings libraries that JAX has too.
+  # In a process of its own, because XProf brings libraries that JAX also has.
   done = subprocess.run([sys.executable, "-c", XPROF, path, "trace_viewer", "overview_page", "op_profile",
                          "memory_viewer", "pod_viewer"], capture_output=True, text=True, timeout=200)
   assert done.returncode == 0, done.stderr
@@ -399,7 +399,7 @@ def test_xprof_shows_the_pod(tmp_path, profile, steps):
     names = [e["name"] for e in events if e.get("ph") == "X" and
              e["pid"] == devices[f"/device:TPU:{device}"]]
     assert sum(name.startswith("all_reduce") for name in names) == 3
-  assert not any("minipod" in name for name in devices)  # XProf leaves other devices out beside a TPU
+  assert not any("minipod" in name for name in devices)  # next to a TPU, XProf omits other devices
   assert float(pages["overview_page"][0]["p"]["tc_active_ms_average"]) > 0
   assert len(pages["overview_page"][1]["rows"]) == steps
   percent = lambda name: float(pages["overview_page"][0]["p"][name].rstrip("%"))
@@ -409,7 +409,7 @@ def test_xprof_shows_the_pod(tmp_path, profile, steps):
     cores = one["podStatsPerCore"].values()
     assert len(cores) == 4 and all(core["totalDurationUs"] > 0 and core["bottleneck"] for core in cores)
   (program,) = [p for p in pages["op_profile"]["byProgram"]["children"] if p["name"] != "IDLE"]
-  # Shares of the time of launches, with one decimal. XProf's own share of operations is of other times, too.
+  # Shares of the time of launches, with one decimal.  XProf's own share of operations refers to other times.
   seconds = 1e-12 * program["metrics"]["rawTime"]
   used = program["metrics"]["rawFlops"] / (197e12 * seconds), program["metrics"]["rawBytesAccessedArray"][0] / (819e9 * seconds)
   assert 0 < percent("mxu_utilization_percent") == pytest.approx(100 * used[0], abs=0.06)

@@ -1,4 +1,4 @@
-"""Timelines of large pods: few devices by default, and which ones the option MINIPOD_TRACE_DEVICES says."""
+"""Timelines of large pods show few devices by default; the option MINIPOD_TRACE_DEVICES selects others."""
 
 import collections
 import json
@@ -50,7 +50,7 @@ def test_large_pods_show_few_devices_and_all_links(tmp_path):
   assert pod == "v5e:16x16: devices 0-7 of 256"
   launches, all_links = rows_of(everything)
   assert launches == {f"device {i}": 3 for i in range(256)}
-  # What other links carry is summed up for each launch.
+  # The traffic of the other links is summed for each launch.
   assert links.keys() == all_links.keys()
   assert all(links[name] == pytest.approx(all_links[name], rel=1e-9) for name in links)
   assert len(few) < len(everything) / 2

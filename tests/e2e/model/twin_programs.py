@@ -50,7 +50,7 @@ def in_a_kernel(t):
 
 
 class Sure(absent_programs.Program):
-  """Whatever decides is there without values."""
+  """All conditions have values in a run without values."""
 
   def name(self):
     return self.random.choice("ijxv")
@@ -84,7 +84,7 @@ class Sure(absent_programs.Program):
     return lambda s: {**s, "big": self.large(number)(s["big"], s["x"])}
 
   def large(self, number):
-    """What is done with the large array: the same shape again."""
+    """Applies an operation that keeps the large array's shape."""
     return self.random.choice([
         lambda t, x: t * 0.5 + x,
         lambda t, x: jnp.sort(t, axis=number % 2),
@@ -98,7 +98,7 @@ class Sure(absent_programs.Program):
 
 
 class Spread(Sure):
-  """The large array is `t`, spread over a mesh, beside a square `w` that it is multiplied with."""
+  """The large array `t` is sharded over a mesh; `w` is a square matrix that multiplies it."""
 
   def __init__(self, seed, mesh):
     super().__init__("spread", seed)
@@ -147,7 +147,7 @@ def wait(state):
 
 
 def now():
-  return round(minipod.virtual_time() * 1e12)  # a whole number, of which a float of 64 bits loses nothing
+  return round(minipod.virtual_time() * 1e12)  # a whole number, which a float of 64 bits holds exactly
 
 
 def run_flow(seed, program):
@@ -195,7 +195,7 @@ def run(kind, seed):
 
 
 def main(first, count, kinds):
-  jax.devices()  # from here on there is a clock
+  jax.devices()  # the virtual clock starts here
   for seed in range(first, first + count):
     kind = KINDS[seed % len(KINDS)]
     if kind in kinds.split(","):

@@ -1,5 +1,6 @@
-"""jax.nn.dot_product_attention(implementation="cudnn") on described GPUs: cuDNN's calls have right values,
-are cut as JAX cuts them, and take the time of the GPU's kernels."""
+"""jax.nn.dot_product_attention(implementation="cudnn") on described GPUs: its values are right, it is sharded as in
+JAX, and it takes the time of the GPU's kernels.
+"""
 
 import pytest
 
@@ -156,9 +157,9 @@ print(f"{(minipod.virtual_time() - before) * 1e6:.0f}")
       f"SMALL = {small}" + code, devices=None, MINIPOD_TOPOLOGY="h100:1", MINIPOD_TIME="model", **options).split()
   flops, small = run(True)
   shapes_flops, small_shapes = run(True, MINIPOD_VALUES="shapes")
-  # What this machine computes has the scale and the softmax beside the two products.
+  # This machine also computes the scale and the softmax, in addition to the two matmuls.
   assert float(shapes_flops) == 1 <= float(flops) < 1.02
   assert small == small_shapes
   _, large = run(False, MINIPOD_VALUES="shapes")
-  # 4 x 16 heads of 2048 x 2048 x 128, half of it under the mask: 69 GFLOP at 300 to 700 TFLOP/s.
+  # 4 x 16 heads of 2048 x 2048 x 128, half of it masked: 69 GFLOP at 300 to 700 TFLOP/s.
   assert 100 < float(large) < 300

@@ -1,4 +1,4 @@
-"""Kernels of Pallas: as they are, and in its interpreters, which are ordinary programs with callbacks."""
+"""Pallas kernels: unchanged, and in Pallas's interpreters, which make ordinary programs with callbacks."""
 
 import functools
 import inspect
@@ -31,7 +31,7 @@ def test_blocks_of_a_grid(interpret):
 
 
 def gpu_kernel(body, out, scratch=(), **options):
-  """A kernel whose results and scratch memory are described by the names that this JAX has for them."""
+  """A kernel whose results and scratch memory are described by the names in this version of JAX."""
   names = inspect.signature(plgpu.kernel).parameters
   kind = "type" if "out_type" in names else "shape"
   return plgpu.kernel(body, **{f"out_{kind}": out, f"scratch_{kind}s": scratch}, **options)
@@ -39,7 +39,7 @@ def gpu_kernel(body, out, scratch=(), **options):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_of_a_gpu_kernel(threads):
-  """Each block's threads are programs of their own, which a callback launches."""
+  """Each block's threads are separate programs, which a callback launches."""
   def kernel(x, out):
     i, j = jax.lax.axis_index("block"), jax.lax.axis_index("thread")
     out[i, j] = x[i, j] + i * threads + j
@@ -93,7 +93,7 @@ def test_an_error_in_a_kernel_is_raised_at_the_call_and_once():
                     reason="no kernel of JAX 0.9 asks for the kind of TPU")
 def test_the_kind_of_tpu_is_that_of_the_mesh():
   def kernel(x, out, scratch):
-    pltpu.sync_copy(x.at[0], scratch.at[10])  # beyond its end, but within its last tile
+    pltpu.sync_copy(x.at[0], scratch.at[10])  # after its end, but within its last tile
     out[...] = x[...]
 
   f = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype),
@@ -106,7 +106,7 @@ def test_the_kind_of_tpu_is_that_of_the_mesh():
 
 @pytest.mark.parametrize("interpret", [False, pltpu.InterpretParams()], ids=["plain", "tpu"])
 def test_tpus_that_wait_for_each_other(interpret):
-  """Each device copies to its neighbour and waits until its own copy has come."""
+  """Each device copies to its neighbour and waits until its own copy has arrived."""
   devices = jax.devices()[:4]
   mesh = jax.sharding.Mesh(devices, "x")
 
@@ -127,7 +127,7 @@ def test_tpus_that_wait_for_each_other(interpret):
     np.testing.assert_array_equal(f(X), np.roll(X, 4, axis=0))
 
 
-# ---- as they are ----
+# ---- unchanged ----
 
 
 def rows(kernel, out=X, **options):
@@ -200,7 +200,7 @@ def test_blocks_that_a_table_chooses():
 
 
 def test_scalars_that_steps_write_for_the_next():
-  """As in JAX's ragged paged attention, which counts in them; blocks are chosen a step ahead."""
+  """As in JAX's ragged paged attention, whose kernels count in scalars; blocks are chosen one step ahead."""
   def kernel(count, x, out):
     out[...] = x[...] + count[0].astype(jnp.float32)
     count[0] = count[0] + 5
@@ -229,7 +229,7 @@ def test_steps_see_what_others_wrote_to_an_operand_that_is_a_result(writes_opera
 
 
 def test_blocks_are_fetched_again_after_another_one():
-  """Of an operand that is a result: what is written to the result is seen by then."""
+  """For an operand that aliases a result: it shows what was written to the result before."""
   block = pl.BlockSpec((8, 128), lambda i, j, k: (j, 0))
   f = pl.pallas_call(lambda x, out: out.__setitem__(..., x[...] + 1), grid=(2, 2, 3),
                      out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype), in_specs=[block],
@@ -251,7 +251,7 @@ def test_copies_between_memories():
 
 
 def test_masked_accesses_through_views():
-  """As JAX's ragged paged attention has them: a view of a view, and an index that is a number."""
+  """As in JAX's ragged paged attention: a view of a view, and an index that is a constant."""
   def kernel(x, out):
     out[...] = x[...]
     mask = jax.lax.broadcasted_iota(jnp.int32, (4, 128), 0) < 2

@@ -1,4 +1,4 @@
-"""Kernels of Pallas with indices out of bounds: the launch fails and says where."""
+"""Pallas kernels with indices out of bounds: the launch fails and names the place."""
 
 import functools
 import re

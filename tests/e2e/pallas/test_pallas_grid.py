@@ -1,4 +1,4 @@
-"""Kernels of Pallas: blocks that a TPU fetches and writes back when their index changes."""
+"""Pallas kernels: blocks are fetched and written back when their index changes, as on a TPU."""
 
 import jax
 from jax.experimental import pallas as pl
@@ -97,7 +97,7 @@ def test_an_operand_that_the_kernel_overwrites_is_as_it_was():
     lambda body: pl.run_scoped(lambda scratch: body(), pltpu.VMEM((8, 128), jnp.float32))],
     ids=["plain", "cond", "scan", "while", "switch", "jit", "run_scoped"])
 def test_an_array_in_hbm_has_two_names_in_one_step(nest):
-  """What is written by one name is read by the other, in branches and loops as well."""
+  """Writes through one name are visible through the other, also in branches and loops."""
   def kernel(x, out):
     @nest
     def body():

@@ -1,4 +1,4 @@
-"""Loads and stores of Pallas' kernels under masks, which reach beyond the ends of a memory."""
+"""Masked loads and stores in Pallas kernels that extend past the ends of a memory."""
 
 import functools
 
@@ -13,7 +13,7 @@ import pytest
 X = np.arange(40, dtype=np.float32).reshape(2, 20)
 STARTS = np.array([0, 1, 16, -3], np.int32)
 
-# Views, each an index of the one before; the kernel reads the numbers `s`, which are STARTS.
+# Views, each an index of the one before; the kernel reads the start indices `s`, which are STARTS.
 VIEWS = {
     "number and slice": [lambda s: (1, pl.ds(s[2], 8))],
     "numbers read": [lambda s: (s[1], pl.ds(s[2], 8))],
@@ -30,7 +30,7 @@ VIEWS = {
 
 
 def find_places(views):
-  """The rows and columns in X of the elements that the views show, by indexing arrays of them."""
+  """The rows and columns in X of the elements that the views show, by indexing arrays of row and column numbers."""
   margin = 30
   places = np.stack(np.mgrid[-margin:margin, -margin:margin], -1)
   for view in views:
@@ -44,7 +44,7 @@ def find_places(views):
 
 
 def call(kernel, views, mask, out):
-  """Has the kernel make `out` of X, its view and the mask."""
+  """Runs a kernel that makes `out` of X, its view and the mask."""
   def run(starts, x, mask, out):
     find_view = lambda ref: functools.reduce(lambda view, index: view.at[index(starts)], views, ref)
     kernel(find_view, x, mask[...], out)

@@ -1,4 +1,4 @@
-"""Kernels of Pallas on meshes: those of `pl.kernel`, and those that are called under a caller's mesh."""
+"""Pallas kernels on meshes: kernels of `pl.kernel`, and kernels that are called under a caller's mesh."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Kernels of Pallas that need more VMEM than a TPU has: refused as libtpu does, on pods of TPUs."""
+"""On pods of TPUs, Pallas kernels that need more VMEM than a TPU has are refused as by libtpu."""
 
 import jax
 from jax.experimental import pallas as pl
@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def describe(monkeypatch):
-  """Has the pod be of some kind of device."""
+  """Replaces the pod's kind of device."""
   def describe(kind):
     device = type("Device", (), {"device_kind": kind})
     monkeypatch.setattr(kernels.jax, "devices", lambda platform: [device])
@@ -21,7 +21,7 @@ def describe(monkeypatch):
 
 def lower(rows=MIB // 128, grid=(2,), index=lambda i: (i, 0), scratch=(), dtype=jnp.float32, lanes=128,
           limit=None, body=None, **spec):
-  """Lowers a copy of an array by blocks of `rows`, by default of 4 MiB in all."""
+  """Lowers a copy of an array in blocks of `rows`, by default 4 MiB in total."""
   def kernel(x, out, *scratch):
     if body is not None:
       body(out)

@@ -205,7 +205,7 @@ def test_open_inputs_of_shard_map_come_in_parts():
 
 
 def test_donated_memory_for_another_shape():
-  """Results of other shapes take donated memory over, after the last time it is read."""
+  """Results of other shapes reuse donated memory, after it has been read for the last time."""
   def f(x, y, z):
     flat = y.reshape(16)[::-1] + x.reshape(16)
     return x.T.reshape(2, 8), flat, jnp.cumsum(z.reshape(4, 4) @ x, 0).reshape(8, 2), z.sum()

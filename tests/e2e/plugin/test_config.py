@@ -7,7 +7,7 @@ SHOW = "print(len(jax.devices()), jax.devices()[-1].coords, jax.devices()[0].dev
 
 
 def message(code=SHOW, **variables):
-  """The last line of what a failing start prints."""
+  """The last line of output of a start that fails."""
   return scenario.run(code, fails=True, **variables).strip().splitlines()[-1]
 
 

@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build"))
 
-# What minipod does not offer; everything else must pass.
+# What minipod does not support; everything else must pass.
 MISSING = {
     "abi.unknown_slot_is_clean_error",  # nothing to check: the table has every known slot
     "triton.compile",

@@ -1,9 +1,9 @@
-"""Dispatch that stops somewhere: a device takes a bounded number of launches ahead."""
+"""Launches stop when a device is too far behind: each device accepts a bounded number of them in advance."""
 
 
 import scenario
 
-# A device takes 32 runs ahead, and the thread that launches may have one more in its hands.
+# A device accepts 32 launches in advance, and the launching thread may be about to launch one more.
 BOUND = 33
 
 STEP = """
@@ -20,7 +20,7 @@ STEP = """
 
 
 def test_queued_steps_do_not_fill_memory():
-  """Without a bound 45,000 steps queue behind the first one, and take 80 MB."""
+  """Without a limit, 45,000 steps would wait for the first one, and take 80 MB."""
   out = scenario.run(STEP.replace("STEPS", "10 ** 6") + """
     x = step(jnp.zeros(8))
     jax.block_until_ready((long(1.), x))

@@ -1,4 +1,4 @@
-"""Arrays that leave and enter by DLPack."""
+"""Exchange of arrays with other libraries by DLPack."""
 
 import gc
 import os
@@ -44,7 +44,7 @@ def test_numpy_both_ways(shape, dtype):
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn,
                                    ml_dtypes.float8_e5m2], ids=lambda t: t.__name__)
 def test_types_that_numpy_has_not(dtype):
-  """They go to JAX's CPU backend and come back."""
+  """Arrays go to JAX's CPU backend and return."""
   a = values((3, 4), dtype)
   cpu = jax.devices("cpu")[0]
   there = jax.dlpack.from_dlpack(jax.device_put(a, pod()), device=cpu)
@@ -63,7 +63,7 @@ def test_memory_is_shared():
 
 
 def test_view_outlives_the_array():
-  """Also when the array is deleted or donated."""
+  """Also if the array is deleted or donated."""
   x = jax.device_put(np.arange(1000, dtype=np.int32), pod())
   view = np.from_dlpack(x)
   step = jax.jit(lambda x: x + 1, donate_argnums=0)
@@ -100,7 +100,7 @@ def test_sharded_arrays_are_refused():
 
 
 def test_imports_share_memory():
-  """As with JAX's CPU backend: rows, and a start at a multiple of 64."""
+  """As with JAX's CPU backend: row-major memory at a multiple of 64."""
   a = np.arange(1024 + 16, dtype=np.float32)
   a = a[-a.ctypes.data % 64 // 4:][:1024]
   x = jax.dlpack.from_dlpack(a)
@@ -138,7 +138,7 @@ def test_import_holds_the_memory():
 
 
 def test_import_as_the_first_call():
-  """It is under way when JAX looks for its platforms."""
+  """The call is in progress while JAX looks for its platforms."""
   code = ("import jax, numpy as np; f = jax.dlpack.from_dlpack; a = np.ones(3, np.float32);"
           "print(*[next(iter(f(a, copy=c).devices())).platform for c in (None, None, True)])")
   environment = {**os.environ, "JAX_PLATFORMS": "minipod"}
@@ -147,8 +147,8 @@ def test_import_as_the_first_call():
   assert done.stdout.split() == ["minipod"] * 3, done.stderr
 
 
-# The tests below want a torch; it is no requirement of the tests, because its wheel is some hundred
-# times as large as everything else that they need together.
+# The tests below need torch.  It is not a requirement of the tests, because its wheel is some hundred times as large as
+# all other requirements together.
 
 TORCH_TYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
                "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
@@ -202,7 +202,7 @@ def test_torch_strides():
 
 @pytest.mark.parametrize("size", [4, 1024, 1 << 20])
 def test_torch_life(size):
-  """Writes are seen on both sides, and each side may go first."""
+  """Both sides see writes, and either side may release the array first."""
   torch = torch_or_skip()
   t = torch.arange(float(size))
   x = jax.dlpack.from_dlpack(t)

@@ -1,4 +1,4 @@
-"""Trips when JAX changes one of the private names that minipod's package uses."""
+"""Fails when JAX changes one of the private names that minipod's package uses."""
 
 import importlib.util
 import inspect
@@ -44,7 +44,7 @@ def test_only_one_folder_uses_private_names():
 
 
 def test_private_modules_are_imported_where_a_step_is_guarded():
-  """Not as a file is imported, which would lose all that is in it."""
+  """Private modules are not imported at the top of a file, because a failure would lose the whole file."""
   for path in (TOOL.package() / "jax").glob("*.py"):
     lines = [line for line in path.read_text().splitlines()
              if re.match(r"(import|from) +(jaxlib|jax\._src|jax\.interpreters|jax\.extend)", line)]
@@ -57,7 +57,7 @@ def test_name_exists(name):
 
 
 def test_all_names_are_found():
-  """The finder sees through aliases of modules, and assignments of several names."""
+  """The finder follows aliases of modules, and assignments of several names."""
   names = TOOL.find_names()
   for name in ("jax._src.xla_bridge.register_plugin", "jax._src.lax.ann._jax",
                "jax._src.dlpack._jax.dlpack_managed_tensor_to_buffer",
@@ -77,10 +77,10 @@ def test_shapes_of_what_is_patched():
   assert isinstance(xla_bridge._nonexperimental_plugins, set)
   assert callable(xla_bridge._backend_factories["minipod"].factory)
   assert isinstance(mlir._platforms_with_donation, list)
-  # Both are looked up in their modules at each use, so that replacing them there is enough.
+  # The package looks up both in their modules at each use, so replacing them there suffices.
   assert "compilation_cache.is_cache_used(" in inspect.getsource(compiler)
   assert "emit_python_callback(" in inspect.getsource(callback)
-  # A callback's number is the length of this list when it is appended.
+  # A callback's number is the length of this list before the callback is appended.
   for lowering in (callback.emit_python_callback.__wrapped__,
                    buffer_callback._buffer_callback_lowering):
     source = inspect.getsource(lowering)
@@ -143,11 +143,11 @@ def test_installed_jax_is_in_the_range():
   assert jax_plugin.version_warning(jax.__version__) is None
 
 
-# ---- Names that are gone ----
+# ---- Missing names ----
 
 
 def test_a_sample_of_names_that_are_gone():
-  """tests/without_jax.py without --sample takes all."""
+  """tests/without_jax.py without --sample removes all names."""
   done = subprocess.run(
       [sys.executable, ROOT / "tests/without_jax.py", "--sample", "6", "--seed",
        os.environ.get("MINIPOD_TEST_SEED", str(os.getpid()))], capture_output=True, text=True,
@@ -196,7 +196,7 @@ def test_errors_below_a_line_of_ours_are_the_users():
       users()
 
 
-# ---- Where other platforms are chosen ----
+# ---- If other platforms are chosen ----
 
 WALK = """
 import json, sys, types
@@ -284,7 +284,7 @@ print(jax.devices("cpu")[0].platform)
 def test_a_later_choice_of_minipod_has_all_features():
   lines = "import jax.extend.backend" + LATER
   assert scenario.run(lines, JAX_PLATFORMS="cpu") == "cpu\n"
-  # And where a variable of JAX's names the library.
+  # Also if a variable of JAX's names the library.
   path = f"minipod:{minipod.library_path()}"
   assert scenario.run(lines, JAX_PLATFORMS="cpu", PJRT_NAMES_AND_LIBRARY_PATHS=path) == "cpu\n"
 

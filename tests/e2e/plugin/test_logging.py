@@ -1,4 +1,4 @@
-"""What minipod says on standard error: by default what is wrong with the settings, and no more."""
+"""What minipod prints on standard error: by default only what is wrong with the settings."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ USE = "print(float(jax.jit(lambda x: (x * 2 + jnp.abs(x)).sum())(jnp.ones(1 << 1
 
 
 def said(code=USE, **variables):
-  """The lines of a run, which must go well."""
+  """The lines of a run, which must succeed."""
   returncode, out, err = scenario.finish(scenario.start(code, **variables))
   assert returncode == 0, err
   return [line for line in err.splitlines() if line.startswith("minipod:")]
@@ -48,7 +48,7 @@ def test_a_library_that_cannot_be_loaded_is_named(tmp_path):
 
 
 def beside(folder):
-  """A copy of the library, with what the folder has beside it."""
+  """A copy of the library, with the other files of its folder."""
   return shutil.copy(minipod.library_path(), folder)
 
 
@@ -106,7 +106,8 @@ def test_an_unread_error_is_printed_at_exit():
 
 
 def test_the_first_failure_is_the_one_that_is_raised():
-  """A step whose optimizer had no room fails for that reason, though there is no room for its results either."""
+  """A step fails because its optimizer has no memory.  The error says so, although its results have no memory either.
+  """
   lines = said("""
       params = [jnp.ones((1024, 1024)) * i for i in range(6)]
       state = [jnp.zeros_like(x) for x in params]

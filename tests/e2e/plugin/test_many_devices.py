@@ -1,4 +1,4 @@
-"""A pod of 1,024 devices on however few cores there are."""
+"""A pod of 1,024 devices, on any number of cores."""
 
 import os
 
@@ -24,7 +24,7 @@ def test_psum_over_a_thousand_devices():
 
 
 def test_more_arrays_than_memory_maps():
-  """Each device's memory grows by chunks; those of all devices together are a few maps of the system."""
+  """Each device's memory grows in chunks; the memory of all devices takes only a few mappings of the system."""
   out = scenario.run("""
       mesh = Mesh(np.array(jax.devices()), ("i",))
       f = jax.jit(lambda: jnp.ones((2048, 25 << 20)), out_shardings=NamedSharding(mesh, P("i")))
@@ -39,7 +39,9 @@ def test_more_arrays_than_memory_maps():
 
 
 def test_arrays_without_values_need_no_address_space():
-  """Arrays of 1.6 PiB; 47 KiB of equal values on each device are there once, and others where they differ."""
+  """Arrays of 1.6 PiB.  47 KiB of values that are equal on all devices are stored once, and different ones on each
+  device.
+  """
   out = scenario.run("""
       rss = lambda: int(next(l for l in open("/proc/self/status") if l.startswith("VmRSS")).split()[1]) >> 10
       n = len(jax.devices())
@@ -59,8 +61,10 @@ def test_arrays_without_values_need_no_address_space():
 
 
 def test_an_array_is_cut_for_very_many_devices_without_a_program():
-  """JAX compiles a program with a result for each shard: 22 s for 65,536 of them.  The time is that of the
-  processor, because others may be at work."""
+  """JAX would compile a program with a result for each shard, which takes 22 s for 65,536 shards.
+
+  The test measures processor time, because other processes may be running.
+  """
   out = scenario.run("""
       import time
       n = len(jax.devices())
@@ -81,7 +85,7 @@ def test_an_array_is_cut_for_very_many_devices_without_a_program():
 
 
 def test_what_is_timed_is_cut_by_small_programs():
-  """One for all devices has an operation for each of them, which JAX keeps: 0.5 GB of 50,000."""
+  """One program for all devices has an operation for each of them, and JAX keeps it: 0.5 GB for 50,000."""
   out = scenario.run("""
       import minipod
       mesh = Mesh(np.array(jax.devices()).reshape(256, 4), ("i", "j"))
@@ -101,7 +105,7 @@ def test_what_is_timed_is_cut_by_small_programs():
 
 
 def test_donated_arrays_that_are_held_cost_next_to_nothing():
-  """JAX keeps 0.7 KB for each of their shards, as long as the script holds them: 57 MB a step here."""
+  """JAX keeps 0.7 KB for each shard as long as the script holds the arrays: here 57 MB per step."""
   out = scenario.run("""
       rss = lambda: int(next(l for l in open("/proc/self/status") if l.startswith("VmRSS")).split()[1]) >> 10
       n, many = len(jax.devices()), 40

@@ -1,8 +1,8 @@
-"""Memory that runs out: whose limit it was, what the error says, and which exception it is."""
+"""Running out of memory: which limit was exceeded, what the error says, and which exception it is."""
 
 import scenario
 
-# Each way of asking for memory, until there is none; prints the exception's name.
+# Each way to request memory, until none is left; prints the exception's name.
 FILL = """
     E = jax.errors.JaxRuntimeError
     def fill(name, f, *args):

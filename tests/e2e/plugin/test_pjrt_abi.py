@@ -20,10 +20,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build"))
 FACT = re.compile(r"^(SLOT|STRUCT|FIELD|ENUM|VERSION)\((.*)\)$")
 
-# Fields and values that came after a header's minor version may be missing there; these changed
-# without a new field: minor 68's Plugin_Attributes ended its size one field early.
+# Fields and values that are newer than a header's minor version may be missing in it.  Minor 68 changed without a new
+# field: its Plugin_Attributes ended its size one field early.
 CHANGED = {"PJRT_Plugin_Attributes_Args"}
-# Ours is as it was before minor 114 on purpose (c_api_profiler.h).
+# minipod keeps the layout from before minor 114 on purpose (c_api_profiler.h).
 OLDER = {"PLUGIN_Profiler_Api"}
 
 
@@ -56,7 +56,7 @@ def test_the_dump_is_what_the_fixture_says(ours):
 
 def test_pypjrt_agrees(ours):
   abi = pytest.importorskip("pypjrt._abi.pjrt_0_114")
-  # pypjrt numbers the slots; slot 137 and everything else of ours is in 114 already.
+  # pypjrt numbers the slots; minor 114 already has slot 137 and everything else of minipod's.
   wrong = []
   compared = 0
   for (kind, name, *field), numbers in ours.items():

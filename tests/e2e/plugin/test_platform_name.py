@@ -1,4 +1,4 @@
-"""The platform under a name that frameworks know, and what JAX has to know before its first use."""
+"""The platform under a name that frameworks know, and what JAX must know before its first use."""
 
 import json
 import pathlib
@@ -8,7 +8,7 @@ import minipod
 import pytest
 import scenario
 
-# Python starts where minipod is installed; then the code checks whether JAX exists, as libraries do.
+# Python starts with minipod installed; then the code checks whether JAX exists, as libraries do.
 PRELUDE = (f"import site; site.addsitedir({str(pathlib.Path(minipod.__file__).parents[1])!r})\n"
            "import importlib.util; assert importlib.util.find_spec('jax')\n"
            + scenario.PRELUDE + "import jax.export, jax.extend.backend, types\n")
@@ -58,7 +58,7 @@ def ask(name, key, pod, code="", **variables):
 
 
 def test_tpus():
-  """As a script on a host of TPUs has it: `initialize` without arguments, and all look-ups."""
+  """A script as on a host of TPUs: `initialize` without arguments, and all look-ups."""
   code = """
     from jax.experimental import mesh_utils
     print(device.device_kind, device.coords, device.core_on_chip, device.num_cores, device.slice_index)
@@ -82,13 +82,13 @@ def test_tpus():
 
 
 def test_a_process_alone_ends_at_once():
-  """No watch for other processes runs: JAX would report it at the end, after five seconds."""
+  """Nothing watches for other processes: JAX would report that at the end, after five seconds."""
   code = "jax.distributed.initialize(); print(jax.device_count())"
   assert scenario.finish(scenario.start(code, prelude=PRELUDE)) == (0, "4\n", "")
 
 
 def test_gpus(tmp_path):
-  """Named in a description: JAX calls them "gpu", and keeps them under "cuda"."""
+  """A description names GPUs: JAX calls them "gpu", and stores them under "cuda"."""
   (tmp_path / "pod.yaml").write_text("preset: h100\nchips: 4\nplatform: gpu\n")
   out = ask("gpu", "cuda", tmp_path / "pod.yaml",
             "print(device.device_kind, device.compute_capability)")
@@ -96,7 +96,7 @@ def test_gpus(tmp_path):
 
 
 def test_a_pod_that_is_called_cpu():
-  """JAX's own CPU devices stay beside it."""
+  """JAX's own CPU devices still exist."""
   ask("cpu", None, "ring:4", MINIPOD_PLATFORM="cpu")
 
 
@@ -116,7 +116,7 @@ def test_what_is_not_for_us_to_find(call, words):
 
 @pytest.mark.parametrize("names", ["minipod", "", "minipod,cpu"])
 def test_what_the_user_has_named_stays(names):
-  """JAX's configuration is the user's; a CPU backend is there all the same, for helpers of JAX on the host."""
+  """JAX's configuration keeps the user's value; a CPU backend still exists for JAX's host-side helpers."""
   assert scenario.run("""
       f = jax.jit(lambda x: jax.pure_callback(lambda v: v + 1, x, x))
       for _ in range(2):
@@ -137,7 +137,7 @@ def test_described_chips_determine_the_platform_name():
 @pytest.mark.parametrize("pod, variables", [("ring:4", {}), ("v5e:2x2", {"MINIPOD_PLATFORM": "minipod"})],
                          ids=["another pod", "by option"])
 def test_pods_that_keep_the_name(pod, variables):
-  """Nothing is put in the place of JAX's answers."""
+  """minipod does not replace JAX's answers."""
   assert scenario.run("""
       from jaxlib import _jax
       kinds = _jax.Device.platform, _jax.Client.platform
@@ -159,7 +159,7 @@ def test_described_tpus_need_no_option():
     ({"JAX_PLATFORMS": "cpu"}, False), ({"JAX_PLATFORMS": "cuda,cpu"}, False), ({"MINIPOD_START_HOOK": "0"}, False)],
     ids=str)
 def test_the_start_hook(variables, waits):
-  """It waits for JAX only where minipod may be used and the hook is wanted."""
+  """The hook waits for JAX only if minipod may be used and the hook is not turned off."""
   out = scenario.run("""
       import sys
       print(any(type(finder).__module__ == "_minipod_start" for finder in sys.meta_path))
@@ -185,7 +185,7 @@ def test_another_platform_leaves_python_and_jax_alone():
 
 
 def names_of_pods():
-  """The presets, and the names of Google's, with a shape where they need one."""
+  """The presets, and Google Cloud's names, with a shape if they need one."""
   folder = pathlib.Path(__file__).parents[3] / "topology" / "presets"
   presets = re.findall(r'^ +\{"([\w-]+)",', (folder / "presets.c").read_text(), re.MULTILINE)
   text = (folder / "cloud_names.c").read_text()
@@ -197,7 +197,7 @@ def names_of_pods():
 
 
 def test_the_name_before_there_are_devices_is_that_of_the_devices():
-  """Also of files, which the client alone reads."""
+  """Also for description files, which only the client reads."""
   out = scenario.run(f"""
       import json, os
       from minipod.jax import names

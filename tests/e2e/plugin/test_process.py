@@ -1,4 +1,4 @@
-"""Manners in the process: caches, second clients, fork, interrupts, exits, threads."""
+"""Behaviour in a process: caches, second clients, fork, interrupts, exits, threads."""
 
 import glob
 import os
@@ -35,7 +35,7 @@ def test_cache_is_not_shared_between_pods(tmp_path):
 
 
 def test_use_of_the_compilation_cache_is_counted_once(tmp_path):
-  """JAX decides at the first compilation whether there is a cache, and tells its listeners."""
+  """JAX decides at the first compilation whether there is a cache, and informs its listeners."""
   counted = """
       events = []
       jax.monitoring.register_event_listener(lambda name, **_: events.append(name.split('/')[-1]))
@@ -136,8 +136,8 @@ def test_interrupt_during_a_wait():
 
 
 def test_interrupt_between_programs():
-  """JAX cannot be interrupted in its first operation: it registers dialects then, and does not do so
-  twice."""
+  """JAX cannot be interrupted in its first operation, in which it registers dialects; it does not register them again.
+  """
   process = scenario.start("""
       jax.block_until_ready(jnp.ones(100) + 1)
       print('started', flush=True)

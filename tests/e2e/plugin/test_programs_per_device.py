@@ -1,5 +1,8 @@
-"""Different programs on different devices at the same time: each device, or each subset of the
-devices, has executables of its own, whose arguments are donated and move from one to the next."""
+"""Different programs on different devices at the same time.
+
+Each device, or each subset of the devices, has its own executables, whose arguments are donated and move from one to
+the next.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 import functools
@@ -17,7 +20,7 @@ ROUNDS = 24
 
 
 def step(number, module):
-  """A function of 32-bit integers, another one for each number; `module` is numpy or jax.numpy."""
+  """A function of 32-bit integers, a different one for each number; `module` is numpy or jax.numpy."""
   turned = lambda x: module.flip(x, number % 2)
   kinds = [lambda x: x * (number + 3) + 1, lambda x: turned(x) ^ (x + number),
            lambda x: module.cumsum(x, axis=number % 2, dtype=module.int32) - number,
@@ -46,7 +49,7 @@ def test_each_device_has_a_program_of_its_own():
 
 
 def test_one_function_is_compiled_for_each_device():
-  """The same function with other shapes on each device, ahead of time."""
+  """The same function, compiled ahead of time with other shapes for each device."""
   compiled = {}
   for i, device in enumerate(jax.devices()[:DEVICES]):
     spec = jax.ShapeDtypeStruct((i + 1, 5), np.float32, sharding=SingleDeviceSharding(device))
@@ -69,7 +72,7 @@ def test_arrays_go_round_from_program_to_program():
   wanted = [start(i) for i in range(DEVICES)]
   for _ in range(ROUNDS):
     made = [program(array) for program, array in zip(programs, arrays)]
-    # Each goes on to the next device while that computes.
+    # Each array moves to the next device while that device computes.
     arrays = [jax.device_put(made[i - 1], device) for i, device in enumerate(devices)]
     made = [step(i, np)(value) for i, value in enumerate(wanted)]
     wanted = [made[i - 1] for i in range(DEVICES)]
@@ -92,12 +95,12 @@ def test_threads_with_a_device_each():
     np.testing.assert_array_equal(value, wanted, err_msg=f"thread {i}")
 
 
-# Apart, one within another, crossing, and in other orders.
+# Disjoint, nested and overlapping subsets, and in other orders.
 SUBSETS = [[0, 1, 2], [3, 4, 5, 6, 7], [2, 1, 0], [1, 3, 5, 7], [7, 0], [6], [4, 2, 6, 0, 5, 1, 7, 3]]
 
 
 def ring(number):
-  """A program over a subset whose result shows which devices took part, in which order, and which program it was."""
+  """A program over a subset; its result shows which devices took part, in which order, and which program it was."""
   def f(x):
     return lax.all_gather(x, "i") + lax.psum(x, "i") * number
   return f
@@ -126,7 +129,7 @@ def test_pmaps_of_subsets_at_once():
 
 
 def test_threads_with_crossing_subsets():
-  """Launches of several threads meet on the devices in any order, and none waits for ever."""
+  """Launches of several threads reach the devices in any order, and none waits for ever."""
   programs = pmaps()
 
   def run(n):
@@ -140,7 +143,7 @@ def test_threads_with_crossing_subsets():
 
 
 def test_meshes_hand_arrays_on():
-  """An array goes through the programs of meshes that cross, donated to each, and between them."""
+  """An array passes through programs of overlapping meshes; it is donated to each, and between them."""
   devices = np.array(jax.devices())
   meshes = [Mesh(devices[list(order)].reshape(shape), names) for order, shape, names in [
       ((0, 1, 2, 3), 4, "x"), ((7, 6, 5, 4), 4, "x"), ((1, 3, 5, 7), (2, 2), ("x", "y")),

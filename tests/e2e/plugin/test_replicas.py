@@ -1,4 +1,4 @@
-"""MINIPOD_CHECK=replicas: arrays that are to be the same on several devices are compared."""
+"""MINIPOD_CHECK=replicas compares arrays that should be the same on several devices."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""Described TPUs: their devices are libtpu's, and their meshes those that JAX makes of libtpu's.
+"""Described TPUs have libtpu's devices, and JAX makes the same meshes of them.
 
-tests/fixtures/tpu/topologies.json has what libtpu says, and says how it was recorded.
+tests/fixtures/tpu/topologies.json has libtpu's data, and says how it was recorded.
 """
 
 import json
@@ -43,12 +43,12 @@ def order_of(devices, make):
 
 
 def meshes_of(fact, devices):
-  """Each mesh as (shape and options, what makes it, recorded order)."""
+  """Each mesh as (shape and options, the function that makes it, recorded order)."""
   variants = {"order": {}, "split": {"allow_split_physical_axes": True},
               "contiguous": {"contiguous_submeshes": True}}
   for mesh in fact["meshes"]:
     shape, dcn = mesh["shape"], mesh.get("dcn")
-    if mesh["order"] == "AssertionError":  # JAX has no mesh of devices that are half a v4
+    if mesh["order"] == "AssertionError":  # JAX has no mesh of devices that are half of a v4 chip
       continue
     if dcn:
       yield (shape, dcn), lambda: create_hybrid_device_mesh(shape, dcn, devices), mesh["order"]
@@ -85,7 +85,7 @@ def test_meshes_as_recorded(fact):
 
 @every_topology
 def test_meshes_are_those_of_tpus_in_this_jax(fact):
-  """The same for other versions of JAX: what they make of devices that say they are a TPU's."""
+  """The same for other versions of JAX: the meshes that they make of devices that report to be TPUs."""
   devices = devices_of(fact)
   tpus = [types.SimpleNamespace(
       platform="tpu", id=i, device_kind=fact["kind"], num_cores=fact["num_cores"],
@@ -128,7 +128,7 @@ def test_wrap():
 
 
 def test_the_clients_of_one_process():
-  """One process has all devices, and the order of meshes is that of TPUs all the same."""
+  """If one process has all devices, the order of meshes is still that of TPUs."""
   out = scenario.run("""
       from jax.experimental.mesh_utils import create_device_mesh  # before there is a device
       from jax.experimental import topologies
@@ -147,7 +147,7 @@ def test_the_clients_of_one_process():
 
 @mpirun.NEEDS_MPIRUN
 def test_a_process_for_each_host():
-  """Processes that run have the devices that libtpu gives to those of a description."""
+  """Running processes have the devices that libtpu gives to the processes of a description."""
   fact = next(f for f in FACTS if f["name"] == "v5e:4x4" and not f["options"])
   mesh = next(m for m in fact["meshes"] if m["shape"] == [4, 4])
   job = mpirun.run_well(4, """
@@ -161,7 +161,7 @@ def test_a_process_for_each_host():
 
 
 def test_memory():
-  """What a program may use is what libtpu names as available, to the hundredth of a GiB."""
+  """The memory that a program may use is what libtpu reports as available, to the hundredth of a GiB."""
   facts = {}
   for fact in FACTS:
     config = fact["options"].get("chip_config_name")

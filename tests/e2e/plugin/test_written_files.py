@@ -1,4 +1,4 @@
-"""Files that minipod writes where the user has named a folder or a file: what may go wrong there."""
+"""Errors when minipod writes files to folders or files that the user has named."""
 
 import re
 
@@ -20,8 +20,9 @@ def test_a_dump_that_cannot_be_written_is_named_once(tmp_path):
 
 @pytest.mark.parametrize("link_at", ["t.json", "chakra/minipod.0.et", "dump"])
 def test_files_are_not_written_through_links(tmp_path, link_at):
-  """In a folder that several users share, a link of the right name would make this process overwrite another user's
-  file."""
+  """In a folder that several users share, a link with the right name would make this process overwrite another user's
+  file.
+  """
   precious = tmp_path / "precious"
   precious.write_text("mine")
   (tmp_path / "chakra").mkdir()

@@ -8,7 +8,7 @@ import pytest
 import test_two_hosts
 import test_ucx
 
-# Two halves of four processes run different programs of their own, a different number of times, and then one together.
+# Two halves of four processes run different programs, a different number of times, and then a program together.
 HALVES = """
     half, me = jax.process_index() PART, jax.process_index()
     mine = [d for d in jax.devices() if d.process_index PART == half]
@@ -31,12 +31,12 @@ HALVES = """
     together = float(jax.jit(jnp.sum, out_shardings=NamedSharding(everybody, P()))(ones))
     os.write(1, f'{me} of half {half}: {got} {together}\\n'.encode())
     """
-# By the places of devices in their half: sums of 1 to 4, and 11 to 14 turned once.
+# By the positions of devices in their half: sums of 1 to 4, and of 11 to 14 rotated once.
 WANTED = [[1.0] * 4, [14.0, 11.0, 12.0, 13.0]]
 
 
 def expect_halves(out, place_of):
-  """`place_of`: the place of a process in its half, by process and half."""
+  """`place_of`: the position of a process in its half, by process and half."""
   found = re.findall(r"(\d) of half (\d): (\[.*\]) (.*)", out)
   assert len(found) == 4, out
   for process, half, got, together in found:
@@ -51,7 +51,7 @@ def test_two_programs_on_halves_of_a_host():
 
 @test_ucx.NEEDS_UCX
 def test_two_programs_across_hosts_by_ucx():
-  """Each half has a process on either host."""
+  """Each half has a process on each host."""
   returncode, out, err = test_ucx.run(2, HALVES.replace("PART", "% 2"), 2)
   assert returncode == 0, (out, err)
   expect_halves(out, lambda process: process // 2)
@@ -92,7 +92,7 @@ def test_a_second_client_of_all_processes():
 
 
 def test_a_second_client_of_its_process_alone():
-  """Whatever the client before has joined: `bootstrap: none` is no word that may pass unheard."""
+  """Ignores what earlier clients have joined: `bootstrap: none` must always have an effect."""
   assert run_second("""
     alone = make(None, bootstrap='none')
     print(len(alone.devices()), alone.process_index())
@@ -101,7 +101,8 @@ def test_a_second_client_of_its_process_alone():
     """) == ["2 0", "6.0"]
 
 
-# Three of four processes have a client of their own, with one device each, and use it more often than that of all.
+# Three of four processes have a client of their own, with one device each, and use it more often than the client of
+# all.
 THREE = """
     place = {0: 0, 2: 1, 3: 2}.get(me)
     if place is not None:
@@ -129,7 +130,7 @@ def test_a_client_of_some_processes_of_two_hosts_by_ucx():
 @mpirun.NEEDS_MPIRUN
 @test_ucx.NEEDS_UCX
 def test_a_client_of_some_processes_in_a_job_of_mpirun():
-  """All by MPI, some by shared memory and UCX."""
+  """All processes use MPI; some use shared memory and UCX."""
   code = "import jax\njax.distributed.initialize()\n" + (SECOND + LISTED).replace("\n    ", "\n")
   returncode, out, err = test_two_hosts.run(2, code, 1)
   assert returncode == 0, (out, err)
@@ -137,7 +138,7 @@ def test_a_client_of_some_processes_in_a_job_of_mpirun():
 
 
 def test_two_jobs_of_one():
-  """Halves whose only client is that of their half, by the variable."""
+  """Halves whose only client is that of their half, set by the variable."""
   job = distributed.run_well("""
     os.environ['MINIPOD_SUBSET'] = '0,2' if int(os.environ['PROCESS_ID']) % 2 == 0 else '3,1'
     from jax.experimental import multihost_utils
@@ -200,7 +201,7 @@ def test_a_client_of_one_process_is_its_own():
 
 
 def test_what_no_client_of_some_processes_can_be():
-  """The error says why, and the client of all goes on."""
+  """The error gives the reason, and the client of all processes still works."""
   assert run_second("""
     def fail(*args, **options):
       try:
@@ -223,7 +224,7 @@ def test_what_no_client_of_some_processes_can_be():
 
 
 def test_two_processes_that_would_be_the_same_one():
-  """Both have process id 0 of two: neither hangs, and one gets an error."""
+  """Both processes have id 0 of two: neither hangs, and one gets an error."""
   job = distributed.run_well(SECOND + """
     try:
       make(node_id=0, num_nodes=2)

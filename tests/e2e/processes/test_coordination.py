@@ -1,4 +1,4 @@
-"""What libraries ask of JAX's distributed client, under mpirun without jax.distributed."""
+"""The parts of JAX's distributed client that libraries use, under mpirun without jax.distributed."""
 
 import threading
 import time

@@ -20,7 +20,7 @@ import harness
 import pod  # noqa: F401  (names its checks)
 
 
-# ---- What goes well ----
+# ---- Success ----
 
 @pytest.fixture(scope="module", params=[(2, 4), (4, 2)], ids=["2x4", "4x2"])
 def one_pod(request, tmp_path_factory):
@@ -79,7 +79,7 @@ def test_mpirun_comes_first():
   assert job.outs == ["4 True\n"] * 2
 
 
-# ---- What fails ----
+# ---- Failure ----
 
 def expect_error(job, process, text):
   assert job.returncodes[process] != 0, job.outs[process]
@@ -87,7 +87,7 @@ def expect_error(job, process, text):
 
 
 def test_a_process_never_comes():
-  # It initializes JAX, but does not use it.
+  # This process initializes JAX, but does not use it.
   job = distributed.run("""
       import time
       if os.environ['PROCESS_ID'] == '1': time.sleep(8)
@@ -168,7 +168,7 @@ def test_a_transfer_that_one_process_does_not_make():
 
 
 def test_absent_values_stay_absent_on_their_way():
-  """What one process reads of an array that another one has sent are its own numbers: the array is absent."""
+  """A process that reads an array sent by another one gets its own numbers: the array has no values."""
   job = distributed.run_well("""
       near, far = (SingleDeviceSharding(jax.devices()[i]) for i in (0, -1))
       large = jax.jit(lambda: jnp.ones((300, 200)), out_shardings=near)()
@@ -180,7 +180,7 @@ def test_absent_values_stay_absent_on_their_way():
 
 
 def in_namespace(*options):
-  """A command that runs the next one in namespaces of its own."""
+  """A command that runs the next one in its own namespaces."""
   unshare = shutil.which("unshare")
   command = [unshare, *([] if os.getuid() == 0 else ["--map-root-user"]), *options]
   if unshare is None or subprocess.run([*command, "true"], capture_output=True).returncode:
@@ -238,11 +238,11 @@ DYING = """
 
 @pytest.mark.parametrize("catches", [True, False])
 def test_survivors_of_a_dead_process_end_soon(catches):
-  """JAX would wait for the dead one at their ends, until its heartbeats are missed, and abort."""
+  """At exit, JAX would wait for the dead process until its heartbeats are missed, and abort the others."""
   start = time.monotonic()
   job = distributed.run(f"CATCHES = {catches}\n" + textwrap.dedent(DYING), 2, 3)
   assert time.monotonic() - start < 60
   for process in (0, 2):
     assert job.outs[process].splitlines() == ["told", "done"][:1 + catches], job.errs[process]
-  # The first process has JAX's service: it waits for those that are still at work.
+  # The first process has JAX's service: it waits for the processes that are still working.
   assert job.returncodes == {0: 1 - catches, 1: -signal.SIGKILL, 2: 1 - catches}, job.errs

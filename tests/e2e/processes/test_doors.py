@@ -1,4 +1,4 @@
-"""Launchers that say in variables who is there, and `jax.distributed.initialize()` without arguments."""
+"""Launchers that set variables about the processes, and `jax.distributed.initialize()` without arguments."""
 
 import re
 import shutil
@@ -26,7 +26,7 @@ os.write(1, f"{jax.process_index()} of {jax.process_count()}: {total}\\n".encode
 EXPECTED = ["0 of 2: 6.0", "1 of 2: 6.0"]
 WITHOUT = SUM.replace("jax.distributed.initialize()", "")
 
-# What each launcher says to the second of two processes, and how it is understood.
+# The variables that each launcher sets in the second of two processes, and their meaning.
 DOORS = {
     "Kubeflow's Trainer, compose": (
         {"JAX_COORDINATOR_ADDRESS": "a:7", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1"}, (None, 2, 1)),
@@ -57,7 +57,7 @@ MISTAKES = {
 
 @pytest.fixture
 def say(monkeypatch):
-  """Sets variables as a launcher does, in an environment without those of others."""
+  """Sets variables as a launcher does, in an environment without those of other launchers."""
   for variables, _ in DOORS.values():
     for name in variables:
       monkeypatch.delenv(name, raising=False)
@@ -109,7 +109,7 @@ def test_processes_that_never_join_are_reported(name):
 
 @pytest.mark.skipif(shutil.which("mpiexec.hydra") is None, reason="there is no mpiexec.hydra: apt install mpich")
 def test_mpich_over_two_hosts():
-  """Its MPI_Finalize now and then has no end, over UCX; the job has one all the same."""
+  """Over UCX, MPICH's MPI_Finalize sometimes never returns; the job ends nevertheless."""
   process = subprocess.Popen([str(SCRIPT), "--hydra", "--hosts", "2", "--", sys.executable, "-c", WITHOUT],
                              env=mpirun.environment(2), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              start_new_session=True)
@@ -119,7 +119,7 @@ def test_mpich_over_two_hosts():
   assert (returncode, sorted(re.findall(r"\d of \d: .*", out))) == (0, EXPECTED), err
 
 
-# ---- Slurm, as it is: its daemons on two pretended hosts ----
+# ---- The real Slurm: its daemons on two simulated hosts ----
 
 def srun(code, *options):
   """(return code, lines, standard error) of a step of two processes on two hosts."""
@@ -140,21 +140,21 @@ def srun(code, *options):
 
 @NEEDS_UCX
 def test_slurm_alone():
-  """JAX's own detection finds the processes, and data goes by UCX."""
+  """JAX's own detection finds the processes, and UCX carries the data."""
   assert srun(SUM, "--mpi=none")[:2] == (0, EXPECTED)
 
 
 @mpirun.NEEDS_MPIRUN
 @pytest.mark.parametrize("code", [SUM, WITHOUT], ids=["initialized", "as it is"])
 def test_slurm_with_pmix(code):
-  """Slurm's PMIx is what Open MPI finds the others by."""
+  """Open MPI finds the other processes through Slurm's PMIx."""
   assert srun(code, "--mpi=pmix")[:2] == (0, EXPECTED)
 
 
 def test_slurm_with_pmi2():
-  """MPICH's way: Open MPI, which would end the process, is not tried."""
+  """MPICH's way; minipod does not try Open MPI, which would end the process."""
   returncode, lines, err = srun(WITHOUT, "--mpi=pmi2")
   if not lines:
     assert re.search(r"Slurm's srun started this process as rank \d .*but MPI cannot be used", err), err
     _, lines, err = srun(SUM, "--mpi=pmi2")
-  assert lines == EXPECTED, err  # whether Slurm sees the end is its own affair (slurm_node.sh)
+  assert lines == EXPECTED, err  # whether Slurm notices the end does not matter here (slurm_node.sh)

@@ -1,4 +1,4 @@
-"""Processes that die and come back, as JAX's guide to fault tolerance has it: live_devices, kill, shrink, rejoin."""
+"""Processes that die and restart, as in JAX's guide to fault tolerance: live_devices, kill, shrink, rejoin."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 import scenario
 import test_ucx
 
-# Restarts a command whenever it was killed, as a supervisor of such a job does.
+# Restarts a command each time it is killed, as a job's supervisor does.
 SUPERVISE = """
 import os, subprocess, sys
 status, generation = -9, 0
@@ -32,8 +32,8 @@ jax.devices()
 TOOK = time.monotonic() - begin
 """
 
-# Makes steps on the live devices until all planned deaths have happened and all processes are back. The processes add
-# up their restarts. Each process in KILLS dies in the middle of the listed steps, after a short time.
+# Makes steps on the live devices until all planned deaths have happened and all processes have restarted.  The
+# processes add up their restarts.  Each process in KILLS dies in the middle of the listed steps, after a short time.
 LOOP = """
     from jax.experimental.multihost_utils import live_devices
     from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -91,7 +91,7 @@ def program(loop=LOOP):
 
 
 def run(num_processes, kills, timeout=200, devices=1, loop=LOOP, **variables):
-  """A job on this host whose processes come back when they are killed."""
+  """A job on this host whose processes restart when they are killed."""
   job = distributed.Job(program(loop), devices, num_processes, is_whole=True,
                         wrap=dict.fromkeys(range(num_processes), WRAP), KILLS=json.dumps(kills),
                         **variables)
@@ -104,7 +104,7 @@ def check(out, err, num_processes, kills):
   back = [(int(p), float(s)) for p, s in re.findall(r"process (\d+) back after ([\d.]+) s", out)]
   assert sorted(p for p, _ in back) == sorted(
       int(p) for p, steps in kills.items() for _ in steps), (out, err)
-  # On a machine with nothing else to do it takes 0.2 s.
+  # On a quiet machine it takes 0.2 s.
   assert all(seconds < 10 for _, seconds in back), back
 
 
@@ -123,8 +123,11 @@ def test_again_and_again_and_two_at_once():
 
 
 def test_one_that_is_back_before_anybody_missed_it():
-  """JAX lets the other begin its step at once, since it has said who lives in the step before; the newcomer asks first, and
-  that step waits for it until the limit. What both do then is the same launch."""
+  """JAX lets the other process begin its step at once, because it has reported the live processes in the step before.
+
+  The restarted process asks first, and that step waits for it until the limit.  The next launch is then the same for
+  both.
+  """
   kills = {"1": [1]}
   job = run(2, kills, AFTER=1.5, PAUSE=6, MINIPOD_COLLECTIVE_TIMEOUT_S=4)
   check("".join(job.outs.values()), "".join(job.errs.values()), 2, kills)
@@ -160,10 +163,10 @@ SILENT = """
 
 
 def test_a_silent_process_holds_up_no_other():
-  """JAX's meeting at the end would wait for it until its heartbeat is missed, 100 s."""
+  """JAX's barrier at exit would wait for it until its heartbeat is missed, 100 s."""
   job = distributed.run(SILENT, 1, 3, MINIPOD_COLLECTIVE_TIMEOUT_S=3, MINIPOD_COLLECTIVE_WARN_S=1)
   assert (job.returncodes[0], job.returncodes[2]) == (0, 0), job.errs
   for process in (0, 2):
     assert "DEADLINE_EXCEEDED" in job.outs[process] and "does not answer" in job.outs[process]
-  # The silent process wakes when it is ended; the others have ended before.
+  # The silent process continues when it is ended; the others have ended before.
   assert job.returncodes[1] == -9

@@ -1,4 +1,4 @@
-"""How jobs of several processes end, and how they refuse to begin."""
+"""How jobs of several processes end, and how they fail at start."""
 
 import glob
 import os
@@ -14,7 +14,7 @@ import scenario
 
 pytestmark = mpirun.NEEDS_MPIRUN
 
-# Both ranks work together once, then rank 1 does something and rank 0 waits for it.
+# Both ranks work together once, then rank 1 does something and rank 0 waits for rank 1.
 JOB = """
     import os, sys, time
     mesh = Mesh(np.array(jax.devices()), ('x',))
@@ -29,24 +29,23 @@ JOB = """
       END
     print('sum', float(total(x)), flush=True)
     """
-# The library's own limits; what waits for one of them does not end before its test must.
+# The library's own limits; a process that waits for one of them exceeds its test's limit.
 DAY = 24 * 3600
-# For what has been killed to be gone.
+# Seconds until killed processes have gone.
 SECONDS = 100
 
 
 def named_files():
-  """Files of minipod's jobs in shared folders. Those of `minipod sweep`, whose tests may run concurrently, do not
-  count."""
+  """Files of minipod's jobs in shared folders, except those of `minipod sweep`, whose tests may run concurrently."""
   return [name for name in glob.glob("/dev/shm/*minipod*") + glob.glob("/tmp/minipod*")
           if not name.startswith("/tmp/minipod-sweep-")]
 
 
 class Ending(mpirun.Job):
-  """A job of two ranks that are both ready."""
+  """A job of two ranks that have both started."""
 
   def __init__(self, end, **variables):
-    # Places of its own for files, so that other jobs' files are not taken for ours.
+    # Separate folders for files, so that files of other jobs do not count.
     self.places = tempfile.TemporaryDirectory(prefix="pytest-places-")
     self.before = set(named_files())
     limits = {"MINIPOD_EXIT_TIMEOUT_S": DAY, "MINIPOD_COLLECTIVE_TIMEOUT_S": DAY,
@@ -64,10 +63,10 @@ class Ending(mpirun.Job):
       time.sleep(0.02)
 
   def expect(self, returncode):
-    """Waits for the end, which must come before any time limit and leave nothing."""
+    """Waits for the end, which must come before any time limit and leave no files."""
     self.finish()
     assert returncode == "not 0" and self.returncode != 0 or self.returncode == returncode, self.err
-    # mpirun need not wait for those that it has killed.
+    # mpirun may not wait for the processes that it has killed.
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and self.left():
       time.sleep(0.05)
@@ -76,7 +75,7 @@ class Ending(mpirun.Job):
     return self
 
   def left(self):
-    """Processes and files that are still there; our own files would have our name anywhere."""
+    """Processes and files that still exist; minipod's own files always have its name."""
     return ([pid for pid in self.pids.values() if scenario.is_running(pid)] +
             glob.glob(f"{self.places.name}/*") +
             [name for name in named_files() if name not in self.before])
@@ -214,7 +213,7 @@ def test_jax_distributed_with_the_launcher():
 
 
 def test_jax_distributed_with_a_launcher_that_jax_does_not_know():
-  """Open MPI from version 5 on does not have the variable that JAX looks for."""
+  """Open MPI from version 5 on does not set the variable that JAX reads."""
   job = mpirun.run_well(2, """
       import os
       del os.environ["OMPI_MCA_orte_hnp_uri"]

@@ -1,4 +1,4 @@
-"""Launches over the processes of a real mpirun: that disagree, come late, outlive their process."""
+"""Launches over the processes of a real mpirun that disagree, come late, or outlive their process."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ SETUP = """
 
 
 def outcomes(program, ranks=2, devices=2, **variables):
-  """What each rank prints."""
+  """The output of each rank."""
   return mpirun.run_well(ranks, SETUP + program, devices, **variables).outs
 
 
@@ -66,7 +66,7 @@ def test_a_waiting_process_prints_what_the_other_does():
     while rank == 1 and not open({signal.name!r}).read(): time.sleep(0.05)
     print(outcome(total, x))
     """, 2, MINIPOD_COLLECTIVE_WARN_S=1)
-    # Only when the one that waits has said so does the other one come.
+    # The other rank comes only after the waiting one has printed that it waits.
     while "missing for" not in job.read(0, "stderr") and job.process.poll() is None:
       time.sleep(0.05)
     signal.write(b"come")
@@ -102,7 +102,7 @@ def test_clients_one_after_the_other():
 
 
 def test_a_wait_tells_the_line_of_its_own_call():
-  """JAX keeps the program of the first sum, whose operations come from that line."""
+  """JAX caches the program of the first sum, whose operations have that line."""
   job = mpirun.run_well(2, """
       import time
       mesh = Mesh(np.array(jax.devices()), "i")
@@ -122,7 +122,7 @@ def test_a_wait_tells_the_line_of_its_own_call():
 
 @pytest.mark.parametrize("options", ["size=64k", "ro,size=1m"], ids=["full", "unwritable"])
 def test_shared_memory_needs_no_folder(options):
-  """/dev/shm is small in containers: Open MPI complains, the pod's shared memory is nowhere in it."""
+  """/dev/shm is small in containers: Open MPI prints a message, but the pod's shared memory is not in it."""
   alone = ["unshare", "--mount", "sh", "-c",
            f'mount -t tmpfs -o {options} tmpfs /dev/shm && exec "$@"', "sh"]
   if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:

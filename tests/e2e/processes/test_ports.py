@@ -1,4 +1,4 @@
-"""Which ports a process opens, and what strangers can do there: what SECURITY.md says."""
+"""Which ports a process opens, and what other users can do with them, as SECURITY.md describes."""
 
 import scenario
 import test_ucx

@@ -1,9 +1,10 @@
-"""Processes that would wait for others that cannot come: the error says so, long before JAX's service or a time limit does."""
+"""Processes that would wait for others that never start get an error, long before JAX's service or a time limit reacts.
+"""
 
 import distributed
 import pytest
 
-# Each tells what came of its client, and how long that took; process 0, which has JAX's service, goes last.
+# Each process prints the result of its client, and how long that took; process 0, which has JAX's service, ends last.
 SCRIPT = """\
 import os, signal, time, jax
 me, count = int(os.environ["PROCESS_ID"]), int(os.environ["NUM_PROCESSES"])
@@ -45,7 +46,7 @@ def test_processes_that_disagree_on_their_subset(lists):
 
 
 def test_a_process_that_is_killed_before_it_has_a_client():
-  """JAX's service would notice after 100 s; the library after a few, by the process's number."""
+  """JAX's service would notice after 100 s; the library notices after a few, and names the process."""
   job = run(after="if me == 2: os.kill(os.getpid(), signal.SIGKILL)", others="[1]")
   assert job.returncodes == {0: 0, 1: 0, 2: -9}, job.errs
   for process in 0, 1:

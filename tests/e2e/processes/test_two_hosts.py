@@ -1,4 +1,4 @@
-"""One pod over two pretended hosts: network namespaces that share nothing but files."""
+"""One pod over two simulated hosts: network namespaces that share only files."""
 
 import pathlib
 import subprocess
@@ -15,7 +15,7 @@ REFUSED = 77
 
 
 def run(ranks_per_host, program, devices, timeout=100, **variables):
-  """Runs on both hosts: (return code, output, standard error); skips where there can be none."""
+  """Runs on both hosts: (return code, output, standard error); skips if the hosts cannot be made."""
   process = subprocess.Popen(
       [str(SCRIPT), "--ranks", str(ranks_per_host), "--", *mpirun.command_of(program)],
       env=mpirun.environment(devices, **variables), text=True, stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""One pod over two pretended hosts without MPI: jax.distributed.initialize() alone, UCX between them."""
+"""One pod over two simulated hosts without MPI: jax.distributed.initialize() alone, with UCX between them."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ REFUSED = 77
 
 def has_ucx():
   try:
-    ctypes.CDLL("libucs.so.0")  # not libucp: opened here, it would take this process's signals
+    ctypes.CDLL("libucs.so.0")  # not libucp: if opened here, it would handle this process's signals
   except OSError:
     return False
   return True
@@ -31,7 +31,7 @@ NEEDS_UCX = pytest.mark.skipif(not has_ucx(), reason="UCX is not here: apt insta
 
 def run(ranks_per_host, program, devices, hosts=2, timeout=100, wrap=(), is_whole=False,
         **variables):
-  """Runs on pretended hosts: (return code, output, standard error); skips where there can be none."""
+  """Runs on simulated hosts: (return code, output, standard error); skips if they cannot be made."""
   code = program
   if not is_whole:
     code = distributed.INITIALIZE + scenario.PRELUDE + textwrap.dedent(program)
@@ -69,7 +69,7 @@ def test_training_has_the_bits_of_one_process():
     assert sorted(digests(out)) == sorted(alone * 2 * ranks), (out, err)
 
 
-# Each process but the victim says what became of its program, and how soon after the end.
+# Each process except the victim prints how its program ended, and how soon after the victim's end.
 VICTIM = """
     import signal, sys, time
     f = jax.pmap(lambda v: lax.psum(v, 'i'), axis_name='i')
@@ -100,7 +100,7 @@ def test_a_killed_process_is_named_on_the_other_host():
 
 @NEEDS_UCX
 def test_a_silent_process_is_named_on_the_other_host():
-  # Its child wakes it so that it ends, too.
+  # Its child wakes it, so that it ends, too.
   stop = ("if os.fork() == 0: time.sleep(8); os.kill(os.getppid(), signal.SIGKILL); os._exit(0)\n"
           "      os.kill(os.getpid(), signal.SIGSTOP)")
   _, out, err = run(1, VICTIM.format(quits=True, what=stop), 2, MINIPOD_COLLECTIVE_TIMEOUT_S=3,

@@ -1,4 +1,4 @@
-"""The plugin alone: it links no MPI, touches none, and runs where there is none."""
+"""The plugin alone: it links no MPI, opens none, and runs on machines without MPI."""
 
 import glob
 import os
@@ -46,7 +46,7 @@ HIDDEN = """
 
 
 def run_hidden(code, **variables):
-  """Runs code where every file of MPI is empty: (return code, output, standard error)."""
+  """Runs code with empty files in place of every MPI: (return code, output, standard error)."""
   unshare = shutil.which("unshare")
   options = ["--mount"] if os.getuid() == 0 else ["--mount", "--map-root-user"]
   if unshare is None or subprocess.run([unshare, *options, "true"], capture_output=True).returncode:

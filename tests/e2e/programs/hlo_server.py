@@ -1,4 +1,4 @@
-"""Programs in HLO's form, which JAX does not send, compiled and run on minipod.
+"""Programs as HLO, which JAX does not send, compiled and run on minipod.
 
 `tests/e2e/plugin/program_server.c` is the client; one process of it serves all tests of a run.
 """
@@ -48,8 +48,9 @@ def argument(array):
 
 
 def run(program, arguments, form="hlo", replicas=1, partitions=1, options=None):
-  """The results' bytes, for each device of the program a list; `arguments` has a list of arrays for
-  each. `options` are the bytes of other compile options."""
+  """The results' bytes: a list for each device of the program.  `arguments` has a list of arrays for each device;
+  `options` are the bytes of other compile options.
+  """
   process = server()
   options = compile_options(replicas, partitions) if options is None else options
   request = [text(program), text(form.encode()), text(options),
@@ -73,6 +74,6 @@ def run_arrays(program, arguments, like, **options):
 
 
 def hlo_of(f, *args):
-  """What JAX's own conversion makes of a function: an HloModuleProto."""
+  """The HloModuleProto that JAX's own conversion makes of a function."""
   lowered = jax.jit(f, keep_unused=True).lower(*args)
   return lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()

@@ -1,4 +1,4 @@
-"""Rounding errors beside those of JAX's CPU backend."""
+"""Compares rounding errors with those of JAX's CPU backend."""
 
 import functools
 
@@ -48,19 +48,19 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, 0.3, 88.0, -100.0, 709
 @pytest.mark.parametrize("name", ["exp", "expm1", "log", "log1p", "sqrt", "tan", "tanh", "sin", "cos",
                                   "sinh", "cosh", "asin", "acosh", "atanh", "abs", "sign", "rsqrt"])
 def test_complex_functions_of_special_values(name, dtype):
-  """What is NaN or infinite on JAX's CPU backend is so here; the rest is near."""
+  """Results are NaN or infinite exactly if JAX's CPU backend's are; the others are close to them."""
   check_complex(getattr(jax.lax, name), dtype, complex_grid(SPECIAL, dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("name", ["mul", "pow"])
 def test_complex_functions_of_two_special_values(name, dtype):
-  """Also of values whose products and powers are too large, or the difference of two that are."""
+  """Includes values whose products and powers are too large, and values whose difference is."""
   large = float(np.finfo(dtype).max) / 3
   values = complex_grid([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, large, -large], dtype).ravel()
   if name == "pow":
     powers = complex_grid([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 2.0, -2.5, 0.3, 80.0], dtype).ravel()
-    # XLA loses digits of the angle, so that only values as a whole can be compared.
+    # XLA's angle is inaccurate, so only whole values can be compared.
     check_complex(jax.lax.pow, dtype, values[:, None], powers[None, :], as_a_whole=True)
   else:
     check_complex(jax.lax.mul, dtype, values[:, None], values[None, :], exact=True,
@@ -68,7 +68,7 @@ def test_complex_functions_of_two_special_values(name, dtype):
 
 
 def test_complex_products_have_xlas_bits():
-  """A part is rounded as XLA rounds it, which fuses one of the two products with the addition."""
+  """Each part is rounded as XLA rounds it, which fuses one of the two multiplications with the addition."""
   rng = np.random.default_rng(3)
   x, y = rng.standard_normal((2, 1000, 2)).view(np.complex128)[..., 0]
   with jax.enable_x64(True):
@@ -82,7 +82,7 @@ def product_as_xlas():
   """The product whose bits on a pod are those of XLA's product, which fuses one of the two terms of
   an imaginary part, ad + bc: the second, as minipod does, or since JAX 0.12 the first."""
   e = np.float32(2 ** -12)
-  # The term that is not fused is rounded, and (1 + e)(1 + e) loses its e * e.
+  # The term that is not fused is rounded, so (1 + e)(1 + e) loses its e * e.
   found = on_cpu(jax.lax.mul, np.complex64(1 + e - 1j), np.complex64(1 + (1 + e) * 1j),
                  optimized=True)
   assert found.imag in (2 * e, 2 * e + e * e)
@@ -102,7 +102,7 @@ def check_complex(f, dtype, *operands, exact=False, as_a_whole=False, pods=None)
   with jax.enable_x64(True):
     found, wanted = on_pod(pods or f, *operands), on_cpu(f, *operands, optimized=exact)
   assert found.dtype == wanted.dtype
-  # XLA subtracts exponentials of nearly the same size; there it is the less exact of the two.
+  # XLA subtracts exponentials of almost the same size, so its result is the less exact one.
   tolerance = 0 if exact else 1e-5 if dtype == np.complex64 else 1e-12
   for left, right in ((found.real, wanted.real), (found.imag, wanted.imag)):
     np.testing.assert_array_equal(np.isnan(left), np.isnan(right))
@@ -119,7 +119,7 @@ def check_complex(f, dtype, *operands, exact=False, as_a_whole=False, pods=None)
 @pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16, np.float32, np.float64],
                          ids=lambda t: jnp.dtype(t).name)
 def test_reduce_precision_to_any_format(dtype):
-  """Also to formats without mantissa, in which only powers of two are left."""
+  """Includes formats without a mantissa, which have only powers of two."""
   rng = np.random.default_rng(0)
   values = rng.standard_normal(200) * 10.0 ** rng.integers(-6, 5, 200)
   values = np.append(values, [0, -0.0, np.nan, np.inf, -np.inf, 1, 1.5, 2, 3, -1.5, 6e4, -0.75])
@@ -175,7 +175,7 @@ def test_cumulative_sums_have_xlas_bits(dtype, scan):
 
 @pytest.mark.parametrize("shape", [(40, 40), (40, 1), (2, 3)])
 def test_products_take_denormals_for_zeros(shape):
-  """As XLA does: a processor would take a hundred times as long for them."""
+  """As in XLA: computing denormal numbers takes a processor a hundred times as long."""
   a = np.full((40, 40), 1e-40, np.float32)[:, :shape[0]]
   b = np.full(shape, 2.0, np.float32)
   assert not on_pod(lambda a, b: a @ b, a, b).any()

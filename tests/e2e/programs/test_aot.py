@@ -1,4 +1,4 @@
-"""Compiling apart from running: texts, serialized executables, export, described topologies."""
+"""Compiling without running: texts, serialized executables, export, described topologies."""
 
 import gzip
 import inspect
@@ -111,7 +111,7 @@ def test_described_topology():
 
 
 def test_hosts_and_slices_of_a_described_topology():
-  """A host of a pod on which nothing runs yet is a process, as with TPUs."""
+  """As with TPUs, a process may be a host of a pod on which nothing runs yet."""
   topology = topologies.get_topology_desc("torus:4x4 hosts:4", "minipod")
   assert [d.process_index for d in topology.devices] == [d.host_index for d in topology.devices]
   assert {d.process_index for d in topology.devices} == {0, 1, 2, 3}

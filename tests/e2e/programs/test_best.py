@@ -1,4 +1,4 @@
-"""The best elements of rows: argmax, top_k and sorts that keep their first elements, with hostile values."""
+"""The largest elements of rows: argmax, top_k and sorts that keep their first elements, with difficult values."""
 
 import jax
 from jax import lax
@@ -57,7 +57,7 @@ def test_argmax_counts_for_itself():
 
 @pytest.mark.parametrize("index", [np.uint32, np.int64])
 def test_argmax_counts_beyond_32_bits(index):
-  """No run: the positions alone would take four or eight times the memory of the array."""
+  """Only compiles: the positions alone would take four or eight times the memory of the array."""
   x = jax.ShapeDtypeStruct(((1 << 31) + 8,), np.int8, sharding=jax.sharding.SingleDeviceSharding(POD))
   with jax.enable_x64(True):
     memory = jax.jit(lambda a: lax.argmax(a, 0, index)).lower(x).compile().memory_analysis()

@@ -23,7 +23,7 @@ if not hlo_server.PROGRAM.exists():
 CASES = int(os.environ.get("MINIPOD_RANDOM_CASES", 150))
 SEED = int(os.environ.get("MINIPOD_RANDOM_SEED", 1))
 
-# Who a device is, a sum over its replicas and one over its partitions.
+# The device's number, a sum over its replicas and one over its partitions.
 TEXT = """
 module @who attributes {mhlo.num_replicas = %(replicas)d : i32, mhlo.num_partitions = %(partitions)d : i32} {
   func.func @main(%%x: tensor<3xi32> {mhlo.sharding = "{manual}"})
@@ -62,7 +62,7 @@ class Case:
     self.values = [np.arange(3, dtype=np.int32) + 7 * i * i for i in range(replicas * partitions)]
 
   def assignment(self, devices):
-    """The devices are in the order of replicas, and in a replica of partitions."""
+    """The devices are in the order of replicas, and within a replica in the order of partitions."""
     rows = [[(1, bytes(devices[p::self.partitions]))] for p in range(self.partitions)]
     return [(1, self.replicas), (2, self.partitions), *((3, row) for row in rows)]
 
@@ -70,7 +70,7 @@ class Case:
     return hlo_server.run(self.text, [[value] for value in self.values], "mlir", options=options)
 
   def wanted(self):
-    """Of each device, from what the program means."""
+    """For each device, the result that the program defines."""
     sums = [sum(self.values[p::self.partitions]) for p in range(self.partitions)]
     each = [(r, p) for r in range(self.replicas) for p in range(self.partitions)]
     return [[(sums[p] * (10 * p + r)).astype(np.int32).tobytes()] for r, p in each]
@@ -82,7 +82,7 @@ def encode(message):
   return b"".join(value if key is None else field(key, plain(value)) for key, value in message)
 
 
-# ---- what keeps the meaning ----
+# ---- changes that keep the meaning ----
 
 def put(r, message, key, value):
   message.insert(r.randrange(len(message) + 1), (key, value))
@@ -100,7 +100,7 @@ def with_unknown_fields(r, case):
 
 
 def with_debug_options(r, case):
-  """DebugOptions are for other compilers, whatever they say."""
+  """DebugOptions are for other compilers; minipod ignores them."""
   put(r, case.build, 3, r.choice([b"", r.randbytes(40), field(31, 0) + field(60, 1)]))
 
 
@@ -117,7 +117,7 @@ def said_twice(r, case):
 
 
 def in_two_messages(r, case):
-  """Messages in two parts are joined."""
+  """minipod joins messages in two parts."""
   part = [case.build.pop(r.randrange(len(case.build))) for _ in range(r.randrange(1 + len(case.build)))]
   case.options.append((3, part))
 
@@ -151,14 +151,14 @@ def with_flags(r, case):
 
 
 def with_other_partitioners(r, case):
-  """The program is in parts already: nothing is left to a partitioner."""
+  """The program is already partitioned, so the partitioner has no work."""
   case.build.append((r.choice([6, 19]), r.randrange(2)))
   case.build.append((r.choice([12, 18]), bytes([r.randrange(2)])))
 
 
 def with_hints(r, case):
   put(r, case.options, 5, r.randrange(1 << 40))
-  put(r, case.build, 1, r.randrange(8))  # the ordinal, which only counts without an assignment
+  put(r, case.build, 1, r.randrange(8))  # the ordinal, which counts only without an assignment
 
 
 KEEP = [with_unknown_fields, with_debug_options, in_another_order, said_twice, in_two_messages,
@@ -195,7 +195,7 @@ def test_several_that_keep_the_meaning():
     assert case.run(encode(case.options)) == case.wanted(), (seed, changes, case.options)
 
 
-# ---- what changes it ----
+# ---- changes of the meaning ----
 
 REFUSED = {
     "replicas": (lambda case: case.build.append((4, 3)), r"requested are 3 replicas of 2 partitions"),
@@ -233,7 +233,7 @@ def test_what_changes_the_meaning(name):
     case.run(encode(case.options))
 
 
-# ---- anything ----
+# ---- random bytes ----
 
 def damaged(r, data):
   data, at = bytearray(data), r.randrange(len(data))
@@ -249,15 +249,16 @@ def damaged(r, data):
   return bytes(data)
 
 
-# Of the options, or of the numbers of replicas and partitions in them.
+# In the options, or in their numbers of replicas and partitions.
 SAID = ("compile option|device assignment|setting option|[A-Z][a-z]+Proto|replicas of|replica_groups|"
         "arguments for [0-9]+ devices, but")
 
 
 def test_any_byte():
-  """What is accepted gives the same; what is refused says what it is about.
+  """If minipod accepts the options, the results are the same; if it refuses them, the error names the cause.
 
-  There is an assignment, with which other numbers of replicas and partitions are noticed."""
+  The options have a device assignment, so other numbers of replicas and partitions are detected.
+  """
   changes = [change for change in KEEP if change is not without_assignment]
   accepted = 0
   for seed in range(SEED, SEED + 4 * CASES):

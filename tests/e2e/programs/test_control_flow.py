@@ -43,7 +43,7 @@ def branch_in_loop(x):
 
 
 def rows(table, x):
-  """Takes rows and elements by index, some of them outside, and puts others into what it carries."""
+  """Reads rows and elements by index, some of them out of bounds, and writes others to the carried arrays."""
   def body(i, state):
     out, total = state
     row = lax.dynamic_slice(table, (i * 2 - 1, 0), (1, 4))[0]
@@ -54,7 +54,7 @@ def rows(table, x):
 
 
 def scalars(n):
-  """All ways of scalars that a loop's steps compute themselves, or leave to kernels."""
+  """Every kind of scalar: those that a loop's steps compute themselves, and those that kernels compute."""
   def body(i, s):
     a, b, u, f, h = s
     a, b = jnp.where(a > b, b * 3 - i, a // 2 + (b % 7)), jnp.maximum(a ^ i, -b) | (a >> 1)
@@ -107,7 +107,7 @@ def test_switch(index):
 
 
 def test_long_loop():
-  # The CPU backend rounds a multiply-add once, minipod twice; 20,000 steps add that up.
+  # The CPU backend rounds a multiply-add once, minipod twice; over 20,000 steps the differences add up.
   compare(lambda x: lax.fori_loop(0, 20000, lambda i, v: v * 0.999 + 0.01, x), np.float32(1),
           tolerance=1e-4)
   compare(lambda x: lax.fori_loop(0, 20000, lambda i, v: v * 3 + i, x), np.uint32(1))
@@ -133,7 +133,7 @@ def test_loop_on_donated():
 
 @pytest.mark.parametrize("donated", [(), (0, 1)], ids=["kept", "donated"])
 def test_branches_that_return_what_others_change(donated):
-  """Results lie where the values lie that a branch gives on; others must have read these before."""
+  """Results reuse the memory of values that a branch returns; other operations must have read these before."""
   def choose(i, a, b):
     a, b = lax.switch(i, [
         lambda a, b: (a, b), lambda a, b: (b, a), lambda a, b: (a @ b & 63, a),
@@ -156,7 +156,7 @@ def test_loops_on_all_devices():
   mesh = jax.sharding.Mesh(np.array(devices), "d")
   spec = jax.sharding.PartitionSpec("d")
 
-  # Between the small loops is a sum over the devices, which each reaches in its own time.
+  # A sum over the devices is between the small loops; each device reaches it at another time.
   def part(x):
     own = lax.axis_index("d")
     x = lax.fori_loop(0, 50 * (own + 1), lambda i, v: v * 0.5 + lax.axis_index("d"), x)
@@ -166,6 +166,6 @@ def test_loops_on_all_devices():
   x = np.arange(8, dtype=np.float32)
   found = jax.jit(jax.shard_map(part, mesh=mesh, in_specs=spec, out_specs=spec))(x)
   ids = np.arange(8, dtype=np.float32)
-  # v * 0.5 + id comes to rest at 2 * id.
+  # v * 0.5 + id converges to 2 * id.
   steps = np.ceil((100 - 2 * ids) / (ids + 1))
   np.testing.assert_allclose(found, 2 * ids + steps * (ids + 1) + 2 * ids.sum(), rtol=1e-5)

@@ -25,7 +25,7 @@ def sixty_four_bits():
 
 
 def sample(dtype, count=24, seed=0, low=-8, high=8):
-  """Values that every operation of the type should meet: small, negative, zero and the ends."""
+  """Values with which every operation of the type should be tested: small, negative, zero, and the limits."""
   generator = np.random.default_rng(seed)
   if dtype == "bool":
     return generator.integers(0, 2, count).astype(bool)
@@ -102,11 +102,11 @@ def test_power(dtype):
 
 @pytest.mark.parametrize("source", ALL)
 def test_convert(source):
-  # Inside the range of every target: outside it the result is the implementation's choice.
+  # Inside the range of every target type: outside it the result is implementation-defined.
   value = np.abs(sample(source, low=0, high=7))
   value = np.where(np.isfinite(value.astype(np.complex128)) & (np.abs(value.astype(np.complex128))
                                                               < 7), value, 1).astype(value.dtype)
-  # From complex to real JAX itself takes the real part, which `real` covers.
+  # JAX itself converts complex to real by taking the real part, which `real` tests.
   targets = COMPLEX if source in COMPLEX else ALL
   compare_each({target: lambda x, target=target: lax.convert_element_type(x, jnp.dtype(target))
                 for target in targets}, value, exact=True, optimized=False)

@@ -1,8 +1,8 @@
-"""Programs in HLO's form against what they mean.
+"""Compares programs as HLO with their definition.
 
-Functions that JAX has lowered both ways give the same bits from HLO and from bytecode. Opcodes that no
-JAX function is lowered to are written as HLO text; what XLA's own conversion to StableHLO makes of
-the same module says what they mean, on JAX's CPU backend and on minipod.
+Functions that JAX has lowered both ways give the same bits from HLO and from bytecode.  HLO text tests opcodes that no
+JAX function is lowered to.  Its expected results come from XLA's own conversion of the same module to StableHLO, run on
+JAX's CPU backend and on minipod.
 """
 
 import collections
@@ -32,7 +32,7 @@ if not hlo_server.PROGRAM.exists():
   pytest.skip(f"{hlo_server.PROGRAM} is not built", allow_module_level=True)
 
 OPCODES = collections.Counter()
-# The handlers of jaxlib's LAPACK live in JAX's process alone.
+# The handlers of jaxlib's LAPACK exist only in JAX's process.
 FOREIGN = {"qr"}
 
 
@@ -354,7 +354,7 @@ def wanted_functions(x):
 
 
 def wanted_top_k(x):
-  """NaN is larger than every number; equal ones keep their order."""
+  """NaN sorts after every number; equal elements keep their order."""
   with_nan = np.concatenate([x, np.full((4, 1), np.nan, np.float32)], 1)
   results = []
   for values, k, key in ((with_nan, 3, np.where(np.isnan(with_nan), -np.inf, -with_nan)), (with_nan, 3, with_nan),
@@ -364,7 +364,7 @@ def wanted_top_k(x):
   return results
 
 
-# What XLA cannot convert, or not run afterwards.
+# Modules that XLA cannot convert, or cannot run afterwards.
 WANTED = {
     "bitcast": lambda x: [x.reshape(24), x.T, x.reshape(24), x.view(np.int32).reshape(2, 12)],
     "asynchronous": lambda x, y: [x - y],
@@ -376,7 +376,7 @@ WANTED = {
 
 
 def arguments_of(computation):
-  """Random arrays for the parameters of a computation, tuples taken apart, and its results' shapes."""
+  """Random arrays for the parameters of a computation, with tuples flattened, and the shapes of its results."""
   def leaves(shape):
     return [leaf for each in shape.tuple_shapes() for leaf in leaves(each)] if shape.is_tuple() else [shape]
 
@@ -427,14 +427,14 @@ GROUPS = [[0, 2], [1, 3]]
 
 
 def in_groups(combine, groups=((0, 1, 2, 3),)):
-  """What each device has when `combine` gets the arrays of its group and its place there."""
+  """The result of each device if `combine` gets the arrays of its group and its position in the group."""
   def all_devices(arrays):
     return [combine([arrays[d] for d in group], list(group).index(device))
             for device in range(len(arrays)) for group in groups if device in group]
   return all_devices
 
 
-# Text; what each of four devices has afterwards, by the arrays x of all.
+# Text, and the expected result on each of four devices, from the arrays x of all.
 COLLECTIVES = {
     "all-reduce of several types": (ADD + """
 ENTRY e { x = f32[4,6] parameter(0)
@@ -491,7 +491,7 @@ ENTRY e { x = f32[4,6] parameter(0)
     f = (f32[4,6]) all-to-all(e), replica_groups={{0},{1},{2},{3}}
     g = f32[4,6] get-tuple-element(f), index=0
     ROOT r = f32[4,6] collective-broadcast(g), replica_groups={{0},{1},{2},{3}} }""", lambda x: [[each] for each in x]),
-    # They may name replicas that do not take part; PyTorch/XLA writes such.
+    # Groups may name replicas that do not take part; PyTorch/XLA writes such groups.
     "groups of one beyond the replicas": (ADD + """
 ENTRY e { x = f32[4,6] parameter(0)
     a = f32[4,6] all-reduce(x), replica_groups={{0},{1},{2},{3},{4}}, to_apply=add
@@ -544,7 +544,7 @@ def test_collective(name):
 
 
 def spmd_function(mesh):
-  """A function on sharded arrays, and how they are sharded."""
+  """A function on sharded arrays, and their shardings."""
   sharding = lambda *spec: NamedSharding(mesh, PartitionSpec(*spec))
 
   def f(x, y):
@@ -571,7 +571,7 @@ def test_sharded_function():
   assert hlo_server.run(lowered.as_serialized_hlo_module_proto(), inputs, partitions=4) == wanted
 
 
-# HLO whose shardings are given by names of axes, and by lists of devices.
+# HLO with shardings by names of axes, and by lists of devices.
 NAMED = """
 ENTRY e { x = f32[8,4] parameter(0), sharding=%s
     y = f32[4,8] parameter(1), sharding=%s
@@ -603,7 +603,7 @@ def test_named_shardings():
     assert found[device][1] == x.tobytes()
 
 
-# The second value should be sharded like the first, expressed in every possible way.
+# The second value should be sharded like the first, which is expressed in every possible way.
 ALIKE = """
 ENTRY e { x = f32[8,4] parameter(0), sharding={devices=[4,1]<=[4]}
     y = f32[8,4] parameter(1)%s
@@ -635,7 +635,7 @@ def test_groups_of_shardings(way):
       assert_close(np.frombuffer(part, np.float32).reshape(2, 4), wanted[2 * d:2 * d + 2])
 
 
-# Text, and what the error says beside the place.
+# Text, and the part of the error after the place.
 REFUSED = {
     "infeed": ("""
 ENTRY e { t = token[] after-all()
@@ -671,7 +671,7 @@ def test_refused(name):
   assert f"{name}, feed at a.py:7" in str(error.value).replace("_", "-")
 
 
-# ---- what PyTorch/XLA has sent ----
+# ---- programs that PyTorch/XLA has sent ----
 
 RECORDED = sorted((hlo_server.ROOT / "tests/fixtures/hlo").glob("*.hlo"))
 
@@ -686,7 +686,7 @@ def portable(stablehlo):
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_recorded_program(path):
-  """XLA's conversion to StableHLO, read by the reader for that, gives the same bits."""
+  """XLA's conversion to StableHLO, read by minipod's StableHLO reader, gives the same bits."""
   proto = path.read_bytes()
   computation = _hlo.XlaComputation(proto)
   count_opcodes(computation.as_hlo_text())
@@ -694,11 +694,11 @@ def test_recorded_program(path):
   replicas = 4 if "launch" in path.stem or "all_reduce" in path.stem else 1
   found = hlo_server.run(proto, [arrays] * replicas, replicas=replicas)
   if "all-to-all" in computation.as_hlo_text():
-    return  # which XLA does not convert
+    return  # XLA does not convert it
   program = portable(_jax.mlir.hlo_to_stablehlo(proto))
   assert found == hlo_server.run(program, [arrays] * replicas, form="mlir", replicas=replicas)
 
 
 def test_what_was_covered():
-  """Says which opcodes the tests before this one have read."""
+  """Prints which opcodes the earlier tests have read."""
   print(f"\n{len(OPCODES)} opcodes:", " ".join(sorted(OPCODES)))

@@ -1,5 +1,8 @@
-"""Gathers by several indices, x[i, j, k]: what is outside is moved inside or filled, whatever the
-indices' type, the order of their dimensions and what is left of x."""
+"""Gathers by several indices, x[i, j, k].
+
+Indices out of bounds are clamped, or the result is filled, whatever the indices' type, the order of their dimensions,
+and the remaining dimensions of x.
+"""
 
 import jax
 from jax import lax
@@ -7,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-SHAPE = (40, 30)  # of the indices: more vectors than it takes to compute places from them
+SHAPE = (40, 30)  # number of indices: more vectors than minipod computes positions of at a time
 
 
 def indices(dtype, dims, random):
@@ -56,7 +59,7 @@ def test_index_vectors(dtype, order, dims, index, mode):
 @pytest.mark.parametrize("dtype", [np.int16, np.float32, np.complex64])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 3, 4), (2, 1, 4), (2, 2, 1), (3, 3, 4)])
 def test_constant_indices_take_the_same_elements(dtype, sizes):
-  """Indices that the compiler knows, some of them outside, in pieces of any length."""
+  """Constant indices, some of them out of bounds, in slices of any length."""
   random = np.random.default_rng(5)
   x = (random.standard_normal((5, 6, 4)) * 1000).astype(dtype)
   at = random.integers(-2, 8, (7, 2)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Layouts: arrays whose dimensions lie in memory in another order than row by row."""
+"""Arrays whose dimensions are not in row-major order in memory."""
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,7 @@ def test_copies_keep_the_layout(host):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_layout_left_open_saves_the_transpose(host, order):
-  """The result lies in memory as the operand does, and nothing is copied."""
+  """The result has the operand's layout, and nothing is copied."""
   auto = Format(Layout.AUTO, SingleDeviceSharding(jax.devices()[0]))
   x = jnp.asarray(host)
   compiled = jax.jit(lambda x: jnp.transpose(x, order) + 0 * x.sum(), out_shardings=auto)

@@ -1,5 +1,6 @@
-"""Locations of ops: programs of many ops below deep Python stacks are read, and locations that unfold
-to more than a program of this size may hold are refused."""
+"""Locations of ops: programs of many ops below deep Python stacks are read.  Locations that expand to more than a
+program of this size may hold are refused.
+"""
 
 import time
 
@@ -16,7 +17,7 @@ def compiled(text):
 
 
 def program(locations):
-  """One addition with the location #top; MLIR reads the text, minipod gets its bytecode."""
+  """One addition with the location #top; MLIR reads the text, and minipod gets its bytecode."""
   return f"""{locations}
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {{
   %y = stablehlo.add %x, %x : tensor<f32> loc(#top)
@@ -36,11 +37,11 @@ def many_ops(x):
   return a
 
 
-# An op's location names its 100 innermost frames; the ops share those of the stack.
+# An op's location names its 100 innermost frames; the ops share the frames of the stack.
 def test_20_000_ops_below_100_frames():
   compiled = jax.jit(lambda x: below_frames(100, many_ops, x)).lower(jnp.float32(1)).compile()
   assert compiled(jnp.float32(0)) == 0
-  # Text of the stack of each op would have a quarter of a gigabyte.
+  # As text, the stacks of all ops would have a quarter of a gigabyte.
   assert len(compiled.as_text()) < 64 << 20
 
 

@@ -1,6 +1,7 @@
-"""Products whose operands and result have element types of different classes, as XLA makes them.
+"""Matmuls whose operands and result have element types of different classes, computed as in XLA.
 
-JAX asks for them by preferred_element_type, and einsum of real and complex operands does."""
+JAX makes them from preferred_element_type, and from einsum of real and complex operands.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import pytest
 
 TYPES = {"i1": np.bool_, "i8": np.int8, "ui8": np.uint8, "i32": np.int32, "f16": np.float16, "f32": np.float32}
 RESULTS = [*TYPES, "complex<f32>"]
-# Halves, so that types with fractions differ from those without and all sums are exact.
+# Multiples of one half, so that types with and without fractions differ, and all sums are exact.
 LEFT = np.array([[0.5, -1.5, 2], [3, 0, -4.5]], np.float32)
 RIGHT = np.array([[1.5, 2], [0.5, 3.5], [1, -1]], np.float32)
 

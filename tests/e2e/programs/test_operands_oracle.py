@@ -1,5 +1,7 @@
-"""The cases of fixtures/operands on minipod, through PJRT, and on JAX's CPU backend: what the files
-expect is what XLA gives, unless they say why not."""
+"""Runs the cases of fixtures/operands on minipod, through PJRT, and on JAX's CPU backend.
+
+The expected results in the files are XLA's, unless the files say why not.
+"""
 
 import pathlib
 import re
@@ -13,7 +15,7 @@ from jaxlib import xla_client as xc
 from differential import EMITTERS
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "operands"
-# Lines that are no StableHLO.
+# Lines that are not StableHLO.
 MARKS = ("differs ", "alone ", "refused ", "replicas ")
 
 
@@ -48,7 +50,7 @@ def declaration(line):
 
 
 def program(lines):
-  """The case's program: it returns what was found and what is expected, by turns."""
+  """The case's program: it returns computed and expected values in turn."""
   body, types, results = [], [], []
   for line in lines:
     if line.startswith("operand "):
@@ -69,7 +71,7 @@ def program(lines):
 
 
 def same(left, right):
-  """The same bits, but that NaN is NaN."""
+  """Whether the bits are the same; all NaNs count as equal."""
   if left.dtype.kind in "iub" or left.tobytes() == right.tobytes():
     return left.tobytes() == right.tobytes()
   wide = np.complex128 if left.dtype.kind == "c" else np.float64
@@ -83,7 +85,7 @@ CASES = [case for case in read_cases() if not is_marked(case[1], "replicas ", "r
 
 
 def test_the_documented_format():
-  """The case that the README shows is one."""
+  """The README shows one of the cases."""
   shown = re.search(r"\n\n((?:    .*\n)+)", (FOLDER / "README.md").read_text()).group(1)
   [(name, lines)] = cases_of("README", textwrap.dedent(shown))
   assert name == "README: a name" and len(lines) == 3
@@ -93,17 +95,17 @@ def test_the_documented_format():
 @pytest.mark.parametrize("platform", ["minipod", "cpu"])
 @pytest.mark.parametrize("lines", [c[1] for c in CASES], ids=[c[0] for c in CASES])
 def test_operands(lines, platform):
-  # What StableHLO's verifier refuses, JAX's client does not even send.
+  # JAX's client does not even send programs that StableHLO's verifier refuses.
   if is_marked(lines, "alone " if platform == "cpu" else "alone StableHLO"):
     return
   device = jax.devices(platform)[0]
   options = xc.CompileOptions()
-  if platform == "cpu":  # as its users have it: conftest.py chooses what compiles quickly
+  if platform == "cpu":  # with users' settings: conftest.py chooses settings that compile quickly
     options.env_option_overrides = list(EMITTERS.items())
   executable = device.client.compile_and_load(program(lines), xc.DeviceList((device,)), options)
   arrays = executable.execute_sharded([]).disassemble_into_single_device_arrays()
   values = [np.asarray(a[0]) for a in arrays]
   assert values
   agrees = all(same(found, wanted) for found, wanted in zip(values[::2], values[1::2]))
-  # A deviation that is gone should not be excused any longer.
+  # The file must not excuse a deviation that no longer exists.
   assert agrees != (platform == "cpu" and is_marked(lines, "differs ")), values

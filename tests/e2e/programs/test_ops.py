@@ -83,7 +83,7 @@ CASES = {
     "take clipped": (lambda x, i: jnp.take(x, i, axis=0, mode="clip"), POINTS, ints(5, high=20)),
     "take filled": (lambda x, i: jnp.take(x, i, axis=0, mode="fill"), POINTS, ints(5, high=20)),
     "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i[0], i[1]), (2, 3)), A, ints(2, high=9)),
-    # Arrays that are copied by several workers before they are updated.
+    # Arrays that several workers copy before they are updated.
     "updates of a large array": (
         lambda x, i: (lax.dynamic_update_slice(x, x[:2, :2], (i[0], i[1])), x.at[i, i + 1].set(-1.0),
                       x.at[i].add(x[:6])), floats(700, 501), WHERE),
@@ -159,7 +159,7 @@ CASES = {
         jax.random.exponential(jax.random.wrap_key_data(k), (9,))), KEY),
     "gamma": (lambda k: jax.random.gamma(jax.random.wrap_key_data(k), 2.5, (6,)), KEY),
     "poisson": (lambda k: jax.random.poisson(jax.random.wrap_key_data(k), 3.5, (6,)), KEY),
-    # linear algebra; factors that are unique but for signs are multiplied back
+    # linear algebra; factors that are unique except for signs are multiplied back
     "qr": (lambda x: jnp.matmul(*jnp.linalg.qr(x)), floats(7, 4)),
     "lu solve det": (lambda x: (lax.linalg.lu(x)[0], jnp.linalg.solve(x, x @ x),
                                 jnp.linalg.det(x)), SPD),
@@ -199,7 +199,7 @@ def test_operation(name):
 
 @pytest.mark.parametrize("name", ["rbg", "unsafe_rbg"])
 def test_hardware_random_numbers(name):
-  """The algorithm behind rbg is the platform's choice; its stream must only be repeatable."""
+  """The platform chooses the algorithm behind rbg; its stream must only be repeatable."""
   key = jax.random.key(7, impl=name)
   draw = jax.jit(lambda k: jax.random.uniform(k, (1000,)))
   first = np.asarray(draw(key))

@@ -1,4 +1,4 @@
-"""What programs cannot have is refused by name, with the reason and the line."""
+"""minipod refuses unsupported programs with an error that names the operation, the reason and the line."""
 
 import jax
 import jax.numpy as jnp

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from differential import compare
 
-LARGE = 40_000  # elements: more than 64 KiB of all types that are tried
+LARGE = 40_000  # elements: more than 64 KiB for all tested types
 
 
 def values(dtype, seed=0):

@@ -1,5 +1,4 @@
-"""x[i] = y and x[i] += y in loops, with positions inside and outside of x, equal what they are one
-by one outside of a loop."""
+"""x[i] = y and x[i] += y in loops, with positions inside and outside of x, equal the same updates without a loop."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ OPS = ["set", "add", "multiply", "min", "max"]
 
 
 def positions(i):
-  """From far before the array to far behind it."""
+  """Positions from far before the array to far after its end."""
   return (i * 7) % 23 - 9
 
 
@@ -90,7 +89,7 @@ def test_gradient():
 
 
 def test_parts_of_an_index_vector():
-  """Of what is joined to an index vector, one part has both components, and one has none."""
+  """Of the parts that are joined to an index vector, one has both components, and one has none."""
   numbers = lax.ScatterDimensionNumbers((), (0, 1), (0, 1))
   def f(x, none, both):
     def step(i, x):

@@ -1,4 +1,4 @@
-"""The first programs anyone runs, each as a user would type it, on four devices."""
+"""Programs that new users run first, as they would type them, on four devices."""
 
 import scenario
 

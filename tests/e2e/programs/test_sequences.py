@@ -1,4 +1,4 @@
-"""Many small operations in a row, which are one command, give what they give one by one."""
+"""Many consecutive small operations that run as one command have the results of single operations."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ DTYPES = NARROW + ["float32", "int32", "complex64"]
 
 
 def chosen(x, where, one):
-  """Choices and limits with one element for all, of arrays longer than vectors."""
+  """Selections and limits with one scalar for all elements, of arrays that are longer than vectors."""
   out = []
   for k in range(4):
     rows = jnp.take(x, where + k, axis=0, mode="fill")
@@ -21,7 +21,7 @@ def chosen(x, where, one):
 
 
 def moved(x, where, one):
-  """Columns, rows that are repeated, and what is put side by side."""
+  """Columns, repeated rows, and concatenations."""
   out = []
   for k in range(2, 7):
     columns = [jnp.where(x[:, i::k][:, :12] == one, one, x[:, i::k][:, :12]) for i in range(k)]
@@ -53,7 +53,7 @@ def test_bits(program, dtype):
 
 @pytest.mark.parametrize("shape", [(4, 2), (8, 4), (4, 13)])
 def test_moved_numbers(shape):
-  """Positions that are made for a sort, which reads them in another order: they are numbers and an array."""
+  """Positions for a sort, which reads them in another order: as numbers and as an array."""
   x = np.random.default_rng(6).permutation(shape[0] * shape[1]).reshape(shape).astype(np.float32)
 
   def program(a):
@@ -66,7 +66,7 @@ def test_moved_numbers(shape):
 
 
 def steps_with_a_scalar(x, flag):
-  """The flag is read as a scalar, and then chooses all elements of a vector, beside a sum."""
+  """The flag is read as a scalar, and then selects all elements of a vector, in the same command as a sum."""
   total = jnp.sum(x)
   other = flag ^ (total > 0)
   return jax.lax.select(flag, x * total, x - total), other

@@ -1,4 +1,4 @@
-"""StableHLO that JAX never writes: sugar, tuples, shapes that are only spelled dynamically.
+"""StableHLO that JAX never writes: sugar, tuples, and shapes that are dynamic in form only.
 
 Programs are text, compiled through JAX's client, and compared with numpy.
 """
@@ -98,7 +98,7 @@ def test_broadcast_and_dot():
 
 
 def test_tuples():
-  """A pair in a pair; its inner half is taken out and its parts added."""
+  """A pair inside a pair; the program reads the inner pair and adds its parts."""
   inner = "tuple<tensor<f32>, tensor<i32>>"
   outer = f"tuple<{inner}, tensor<f32>>"
   found, count = run(module(
@@ -140,7 +140,7 @@ def test_dynamic_spellings():
 
 
 def test_dynamic_shapes_are_computed():
-  """Shape operands that the program computes from sizes, as exporters of dynamic shapes write it."""
+  """Shape operands that the program computes from sizes, as exporters of dynamic shapes write them."""
   text = module(
       "%c1 = stablehlo.constant dense<1> : tensor<i32> "
       "%c2 = stablehlo.constant dense<2> : tensor<i32> "
@@ -166,7 +166,7 @@ def test_dynamic_shapes_are_computed():
   padded, gathered = run(text, a, np.array([3], np.int32))
   wanted = np.full((4, 6), -1, np.float32)
   np.testing.assert_array_equal(padded[:, :2], wanted[:, :2])
-  np.testing.assert_array_equal(padded, wanted)  # four rows are cut off, and four are added
+  np.testing.assert_array_equal(padded, wanted)  # four rows are removed, and four are added
   np.testing.assert_array_equal(gathered, a[:, 3:5])
 
 
@@ -187,7 +187,7 @@ def test_dynamic_conv_with_computed_padding():
 
 
 def test_booleans_are_single_bits():
-  """bitcast_convert packs and unpacks them, the first into the lowest bit."""
+  """bitcast_convert packs and unpacks 4-bit numbers, the first one in the lowest bits."""
   bits = np.random.default_rng(0).integers(0, 2, (3, 32)).astype(bool)
   packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint32).reshape(3)
   text = module(

@@ -1,5 +1,6 @@
-"""What programs need beside arguments and results: nothing for attention and gathers, and a tenth more
-at most than JAX's CPU backend (0.10.2) for a training step."""
+"""The memory of programs in addition to arguments and results: none for attention and gathers, and at most a tenth more
+than JAX's CPU backend (0.10.2) for a training step.
+"""
 
 import os
 
@@ -41,7 +42,7 @@ def layers(*widths):
           for m, n in zip(widths, widths[1:])]
 
 
-# Function, arguments, the most bytes, options of jit.
+# Function, arguments, largest number of bytes, options of jit.
 CASES = {
     "attention": (attention, [normal(2, 8, 256, 64) for _ in range(3)], 0, {}),
     "masked_attention": (attention, [*(normal(2, 8, 256, 64) for _ in range(3)),

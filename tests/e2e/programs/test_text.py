@@ -1,5 +1,7 @@
-"""Programs as text: what MLIR prints is read to the module that the bytecode of it gives, and what
-minipod prints MLIR reads.  build/minipod-opt stands for reader, verifier and printer."""
+"""Programs as text: minipod reads MLIR's text to the same module as its bytecode, and MLIR reads minipod's text.
+
+build/minipod-opt tests reader, verifier and printer.
+"""
 
 import os
 import pathlib
@@ -83,7 +85,7 @@ PROGRAMS = {
 
 
 class Program:
-  """The bytes that JAX compiles with, the MLIR module in them, what minipod prints of the bytes."""
+  """The bytes that JAX compiles, the MLIR module in them, and minipod's text of the bytes."""
 
   def __init__(self, function, *arguments):
     module = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")

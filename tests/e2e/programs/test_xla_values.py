@@ -1,5 +1,8 @@
-"""Idioms whose values XLA's algebraic simplifier changes: under jit minipod gives what JAX's CPU backend
-gives, as written it does what StableHLO says.  The rules by themselves: tests/unit/passes/test_xla_values.c."""
+"""Expressions whose values XLA's algebraic simplifier changes: under jit, minipod's results are those of JAX's CPU
+backend.
+
+As written, they are those of StableHLO.  tests/unit/passes/test_xla_values.c tests the rules by themselves.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +24,7 @@ def c(value):
   return np.full(10, value, np.float32)
 
 
-# Name: function, arguments, whether the values as written are others.
+# Name: function, arguments, whether the values as written differ.
 IDIOMS = {
     "mask of booleans": (lambda x: (x == 7) * x, (X,), True),
     "mask on the right": (lambda x: x * (x == 7).astype(jnp.float32), (X,), True),
@@ -80,11 +83,11 @@ def test_idioms(name):
 def test_eager_operations_are_programs_of_their_own():
   with jax.default_device(jax.devices("minipod")[0]):
     assert jnp.log(jnp.exp(jnp.float32(1000))) == np.inf
-    # What multiplies converts, in one program.
+    # A conversion and a multiplication in one program.
     np.testing.assert_array_equal((jnp.asarray(X) == 7) * jnp.asarray(X), np.zeros(10))
 
 
-# jax-md's sum over wave vectors, of which one is zero, and its gradient.
+# jax-md's sum over wave vectors, one of which is zero, and its gradient.
 def test_gradient_of_a_mask():
   m2, w = np.array([0, 1, 4], np.float32), np.array([2, 3, 4], np.float32)
   energy = lambda m2, w: jnp.sum((m2 != 0) * (1 / m2) * w)

@@ -15,4 +15,4 @@ sys.path[:0] = [os.path.dirname(__file__), os.path.dirname(os.path.dirname(__fil
 
 @pytest.fixture(scope="session", autouse=True)
 def platform():
-  """In place of the one that wants JAX on minipod."""
+  """Replaces the fixture that requires JAX on minipod."""

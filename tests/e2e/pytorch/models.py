@@ -1,4 +1,4 @@
-"""Two models with data, and their training; for torch's CPU and for torch_xla alike."""
+"""Two models with data, and their training, for torch's CPU and for torch_xla."""
 
 import threading
 
@@ -7,11 +7,11 @@ from torch import nn
 import torch.nn.functional as F
 
 STEPS, BATCH = 20, 16
-_LOCK = threading.Lock()  # of torch's random numbers, which all threads of a launch draw
+_LOCK = threading.Lock()  # guards torch's random numbers, which all threads of a launch draw
 
 
 class Block(nn.Module):
-  """Two convolutions beside a shortcut."""
+  """Two convolutions with a shortcut."""
 
   def __init__(self, width_in, width_out, stride):
     super().__init__()
@@ -42,7 +42,7 @@ class Cnn(nn.Module):
 
 
 class Transformer(nn.Module):
-  """Two layers of attention and feed-forward over tokens; it predicts the next one."""
+  """Two layers of attention and feed-forward over tokens, which predict the next token."""
 
   WORDS, WIDTH, HEADS, LENGTH = 64, 32, 4, 16
 
@@ -76,7 +76,7 @@ class Transformer(nn.Module):
 
 
 def make(name):
-  """(model, its inputs of all steps, what it shall say to them), always the same."""
+  """(model, its inputs in all steps, the expected outputs), always the same."""
   with _LOCK:
     return _make(name)
 
@@ -97,21 +97,21 @@ def optimizer_of(name, model):
 
 
 def statistics(model):
-  """The means of what each batch norm has gathered as its running mean.
+  """The running means of the batch norms.
 
-  Its running variance is another number with torch_xla, which gathers the variance of a batch as it
-  is, where torch takes it for a sample's and multiplies it by n / (n - 1).
+  torch_xla's running variance differs: it uses the variance of a batch, and torch multiplies it by n / (n - 1) as for a
+  sample.
   """
   return [buffer.mean().item() for name, buffer in model.named_buffers()
           if name.endswith("running_mean")]
 
 
 def expected(name, count=1):
-  """(losses, statistics of each replica) of the training with torch's CPU.
+  """(losses, statistics of each replica) of the training on torch's CPU.
 
-  It is data-parallel over `count` replicas, which compute one after the other what they would side by
-  side: each its part of the batch with the batch's statistics of that part, which is what batch norm
-  does with several processes unless told otherwise, and all go on with the mean of the gradients.
+  The training is data-parallel over `count` replicas, which run one after the other here.  Each replica uses its part
+  of the batch and the batch statistics of that part, as batch norm does by default with several processes.  All
+  replicas continue with the mean of the gradients.
   """
   replicas = [make(name) for _ in range(count)]
   models = [model for model, _, _ in replicas]

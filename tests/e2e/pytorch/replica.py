@@ -1,4 +1,4 @@
-"""Data-parallel training by one of the replicas of a job, whatever has started it."""
+"""Data-parallel training by one replica of a job, with any launcher."""
 
 import models
 import torch.nn.functional as F
@@ -8,7 +8,7 @@ import torch_xla.runtime as xr
 
 
 def train(name):
-  """(losses of all replicas together, step by step; what this one's batch norm has gathered)."""
+  """(losses of all replicas together, step by step; the running statistics of this one's batch norm)."""
   model, inputs, targets = models.make(name)
   model = model.to("xla")
   optimizer = models.optimizer_of(name, model)

@@ -1,4 +1,4 @@
-"""What a new user types, by both ways to name the device, and what errors say."""
+"""The first programs of a new user, with both ways to name the device, and the texts of errors."""
 
 import pathlib
 import re
@@ -16,7 +16,7 @@ PAGE = (pathlib.Path(__file__).parents[3] / "tools/site/pages/cookbook/pytorch.m
 
 
 def test_the_page(tmp_path):
-  """Its example trains by each of the commands that are printed for it."""
+  """The page's example trains with each of the commands that the page prints for it."""
   code = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL).group(1)
   (tmp_path / "train.py").write_text(code)
   (tmp_path / "script.py").write_text(code)
@@ -71,7 +71,7 @@ def test_compiled_functions(form):
 
 @pytest.mark.parametrize("form", torch_scenario.FORMS)
 def test_functions_of_numbers(form):
-  """Some are no operations of StableHLO, but calls."""
+  """Some are calls, not operations of StableHLO."""
   torch_scenario.run("""
       for dtype in torch.float32, torch.float64, torch.bfloat16:
         x = torch.linspace(-0.99, 0.99, 25).to(dtype)
@@ -126,7 +126,7 @@ def test_a_full_device_is_an_error():
 
 
 def test_dlpack():
-  """PyTorch/XLA itself exchanges only what lies on a platform named "cpu", and says so."""
+  """PyTorch/XLA itself exchanges only arrays on a platform named "cpu", and its error says so."""
   torch_scenario.run("""
       import torch_xla.utils.dlpack as dlpack
       x = torch.arange(6., device="xla")
@@ -148,7 +148,7 @@ def test_dlpack():
 
 @pytest.mark.parametrize("order", ["jax first", "torch_xla first"])
 def test_arrays_go_to_jax_and_back(order):
-  """Both frameworks in one process, each with a pod of its own; torch's CPU lies between them."""
+  """Both frameworks in one process, each with its own pod, exchange arrays through torch's CPU."""
   jax = pytest.importorskip("jax", reason="JAX is no requirement of PyTorch/XLA")
   if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 9):
     pytest.skip(f"JAX {jax.__version__} is too old for minipod")

@@ -1,4 +1,4 @@
-"""PyTorch/XLA in four processes of a device each: by torch_xla.launch, torchrun and mpirun."""
+"""PyTorch/XLA in four processes of a device each, started by torch_xla.launch, torchrun and mpirun."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def say(*words):
     print(*words, file=file)
 """
 
-# What a user's script looks like that runs in all three ways.
+# A user's script that runs in all three ways.
 MAIN = """
 import torch.distributed as dist
 
@@ -46,7 +46,7 @@ def work(index):
   say(xr.process_count(), *losses, *statistics)
 """
 
-# Each function of xm with what it gives to rank r of 4 that brings r + 1.
+# Each function of xm with its result on rank r of 4, whose input is r + 1.
 COLLECTIVES = """
 def work(index):
   device, rank, count = torch_xla.device(), xr.global_ordinal(), xr.world_size()
@@ -71,7 +71,7 @@ def work(index):
   say("right", rank, "of", count, "in", xr.process_count())
 """
 
-# Rank 2 takes no part in what the others wait for.
+# Rank 2 does not take part in the operation that the others wait for.
 SKIPPED = """
 import time
 
@@ -106,7 +106,7 @@ WAYS = [by_launch, by_torchrun, pytest.param(by_mpirun, marks=mpirun.NEEDS_MPIRU
 
 
 def run(way, work, folder, *arguments, **variables):
-  """The finished job's exit code, its output, and what each rank has said."""
+  """The exit code of the finished job, its output, and the file of each rank."""
   script = folder / "script.py"
   here = os.path.dirname(os.path.abspath(__file__))
   script.write_text(torch_scenario.PRELUDE.format(here=here) + SAY + work + MAIN)
@@ -130,13 +130,13 @@ def test_collectives(way, tmp_path):
 
 @pytest.fixture(scope="module", params=["cnn", "transformer"])
 def trained(request):
-  """(model, its losses and each replica's statistics with torch's CPU)"""
+  """(model, its losses and each replica's statistics on torch's CPU)"""
   return request.param, *models.expected(request.param, COUNT)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_training(way, trained, tmp_path):
-  """Batch norm takes the statistics of a replica's part of the batch, and gathers those."""
+  """Batch norm uses and accumulates the statistics of a replica's part of the batch."""
   name, losses, statistics = trained
   code, out, said = run(way, TRAIN, tmp_path, name)
   assert code == 0, out

@@ -1,4 +1,4 @@
-"""SPMD: the transformer cut over 4 and 8 devices by annotations trains to the same losses."""
+"""SPMD: the transformer, sharded over 4 and 8 devices by annotations, trains to the same losses."""
 
 import pytest
 
@@ -29,7 +29,7 @@ TRAIN = """
     print("cut", sum("devices" in spec for spec in specs))
     print("numbers", *(loss.item() for loss in losses))
     """
-# What is done to the model, and to each batch.
+# Shardings of the model, and of each batch.
 WAYS = {
     "data": ("""
     mesh = xs.Mesh(np.arange(count), (count,), ("data",))
@@ -54,7 +54,7 @@ WAYS = {
         shard_output=lambda y, mesh: xs.mark_sharding(y, mesh, ("fsdp", None)))
     """, 'xs.mark_sharding(x, mesh, ("fsdp", None))'),
 }
-CUT = {"data": 0, "tensor": 8, "fsdp": 20}  # at least so many parameters
+CUT = {"data": 0, "tensor": 8, "fsdp": 20}  # at least this many parameters
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ TWO_SLICES = {"MINIPOD_TOPOLOGY": "v4-megacore:2x2x2 slices:2", "devices": None}
 
 
 def test_hybrid_mesh_asserts_a_tpu():
-  """A pod of several slices has all that it asks for but the name, which it asserts."""
+  """A pod of several slices has everything that HybridMesh requires, except the name, which it asserts."""
   assert "AssertionError" in torch_scenario.run(HYBRID, fails=True, **TWO_SLICES)
   torch_scenario.run(HYBRID, PYTHONOPTIMIZE="1", **TWO_SLICES)
 

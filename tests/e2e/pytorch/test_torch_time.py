@@ -1,4 +1,4 @@
-"""Virtual times without SPMD: programs are for all devices, and each device is launched on by itself."""
+"""Virtual times without SPMD: programs are for all devices, and each device has its own launches."""
 
 import re
 
@@ -21,7 +21,7 @@ ONE_DEVICE = """
     print(minipod.time_report("summary"))
     """
 
-# All threads come to new programs at the same time, and compile them each for itself.
+# All threads reach new programs at the same time, and each compiles them for itself.
 REDUCED = """
     import minipod, threading
     barrier = threading.Barrier(4)
@@ -45,7 +45,7 @@ REDUCED = """
 
 
 def numbers_of_devices(report):
-  """What each device has worked and spent in collectives, as the report says it: equal ones have one line."""
+  """Work and collectives of each device in the report; equal devices share a line."""
   lines = report.splitlines()
   first = next(i for i, line in enumerate(lines) if line.startswith("device ")) + 1
   found = {}

@@ -1,4 +1,4 @@
-"""Models train to the losses of torch's CPU: on one device, and data-parallel with torch_xla.launch."""
+"""Models train to the same losses as on torch's CPU: on one device, and data-parallel with torch_xla.launch."""
 
 import pytest
 

@@ -1,12 +1,12 @@
-"""Random well-typed JAX functions, and whether minipod and JAX's CPU backend agree on one.
+"""Draws random well-typed JAX functions, and compares minipod with JAX's CPU backend on each.
 
-A function is a list of steps.  Each step computes one value from earlier ones, by an expression that
-is JAX source, and has a limit: how far its result may be from the CPU's *on the same operands*.  So
-errors never add up: minipod runs the whole function and returns all values; JAX's CPU backend gets
-minipod's values and computes every step from them, each by itself.
+A function is a list of steps.  Each step computes one value from earlier ones, by an expression that is JAX source.  It
+has a limit: how far its result may differ from the CPU's *on the same operands*.  So errors never accumulate: minipod
+runs the whole function and returns all values, and JAX's CPU backend computes every step separately, from minipod's
+values.
 
-Hypothesis draws the functions (`functions`), so that a failure shrinks to a short one; its text can
-be run as it stands.
+Hypothesis draws the functions (`functions`), so a failing one shrinks to a short one.  Its text is a program that runs
+unchanged.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class Value:
     return table.kind_of(self.dtype)
 
   def evaluate(self, values):
-    """The expression, computed by JAX from a dict of arrays."""
+    """Computes the expression with JAX, from a dict of arrays."""
     return eval(self.expression, {**NAMES, **values})
 
 
@@ -64,7 +64,7 @@ class Function:
     return "\n" + "\n".join(lines)
 
   def arguments(self):
-    """The inputs' contents: NumPy arrays that follow from the seed."""
+    """The inputs' contents: NumPy arrays, drawn from the seed."""
     return [table.contents(np.random.default_rng([self.seed, i]), v.dtype, v.shape, v.style)
             for i, v in enumerate(self.inputs)]
 
@@ -79,7 +79,7 @@ class Function:
     return {v.name: a for v, a in zip([*self.inputs, *self.steps], [*arguments, *results])}
 
   def each_step(self, arguments, results):
-    """Every step computed from the arguments and from given results of the other steps."""
+    """Computes every step from the arguments and the given results of the other steps."""
     values = self.named(arguments, results)
     return [step.evaluate(values) for step in self.steps]
 
@@ -94,12 +94,12 @@ class Function:
     return value
 
   def pick(self, draw, kinds, fits=lambda v: True, shape=None):
-    """A value of one of the kinds that `fits`: one that is there, or a new input."""
+    """A value of one of the kinds that `fits` accepts: an existing one, or a new input."""
     there = [v for v in [*self.inputs, *self.steps]
              if v.kind in kinds and fits(v) and (shape is None or v.shape == tuple(shape))]
     choice = draw(st.integers(0, len(there)))
     if choice < len(there):
-      return there[len(there) - 1 - choice]  # smaller choices are newer: longer chains
+      return there[len(there) - 1 - choice]  # smaller choices are newer values, so chains are longer
     for _ in range(8):
       value = self.add_input(draw, kinds, shape)
       if fits(value):
@@ -108,7 +108,7 @@ class Function:
     return self.add_input(draw, kinds, shape or (4, 4))
 
   def add_step(self, expression, operands, limit):
-    """Adds the step if JAX accepts its operands; JAX itself says what comes out."""
+    """Adds the step if JAX accepts its operands; JAX itself determines the type of the result."""
     names = [v.name for v in operands]
     value = Value(f"v{len(self.steps)}", (), np.dtype(np.int32), "",
                   expression.format(*names), tuple(dict.fromkeys(names)), limit)
@@ -116,7 +116,7 @@ class Function:
     try:
       result = jax.eval_shape(lambda values: value.evaluate(values), given)
     except (TypeError, ValueError, IndexError, NotImplementedError):
-      return  # not well-typed after all
+      return  # JAX does not accept the operands
     if not isinstance(result, jax.ShapeDtypeStruct) or np.prod(result.shape) > 4096:
       return
     value.shape, value.dtype = result.shape, np.dtype(result.dtype)
@@ -140,20 +140,22 @@ def functions(draw, x64: bool, max_steps: int):
 AS_WRITTEN = {"xla_disable_hlo_passes": "algsimp"}
 
 def run(function: Function, pod):
-  """What minipod makes of the function: its arguments and the results of all steps."""
+  """minipod's results of the function: its arguments and the results of all steps."""
   with jax.enable_x64(function.x64):
     arguments = function.arguments()
     found = on(pod, function, *arguments, options=AS_WRITTEN)
-    if function.seed % 4 == 0:  # a sample, because most of the time goes into tracing functions
+    if function.seed % 4 == 0:  # only of a sample, because most of the time goes into tracing functions
       alone = on(pod, lambda *a: function(*a)[-1:], *arguments, options=AS_WRITTEN)
       same_bits(function.steps[-1], found[-1], alone[0])
   return arguments, found
 
 
 def check(functions: list[Function], ran: list, cpu) -> int:
-  """Compares what `run` gave for functions of one x64 with the CPU backend, which compiles the steps
-  of all of them as one program: that takes XLA half of the time.  Raises AssertionError when the
-  platforms disagree; the number of steps that were compared."""
+  """Compares the results of `run` for functions with one setting of x64 with the CPU backend.
+
+  The CPU backend compiles the steps of all functions as one program, which takes XLA half of the time.  Raises
+  AssertionError if the platforms disagree; returns the number of compared steps.
+  """
   def each_step(given):
     return [f.each_step(arguments, found) for f, (arguments, found) in zip(functions, given)]
 
@@ -173,8 +175,10 @@ def same_bits(step, found, alone):
 
 
 def at_denormals(operands, shape):
-  """Where an operand of an elementwise step is denormal: XLA's CPU backend takes it for zero, whose
-  ceiling and remainder, for example, are others."""
+  """Where an operand of an elementwise step is denormal.
+
+  XLA's CPU backend treats it as zero, which changes, for example, its ceiling and remainder.
+  """
   found = np.zeros(shape, bool)
   for operand in operands:
     if np.shape(operand) in (shape, ()) and table.part_type(operand.dtype).kind in "fV":
@@ -191,7 +195,7 @@ def compare(step, operands, found, wanted):
     wrong = found != wanted
     allowed = np.zeros(found.shape)
     if step.expression.startswith("lax.div") and len(step.operands) == 1:
-      wrong &= operands[0] != 0  # XLA takes x / x for 1 from JAX 0.11 on, also where x is 0
+      wrong &= operands[0] != 0  # from JAX 0.11 on, XLA computes x / x as 1, also if x is 0
   else:
     allowed = step.limit.allowed(operands, wanted)
     wrong = table.is_wrong(found, wanted, allowed)

@@ -1,9 +1,9 @@
-"""Random kernels of Pallas, as data, and their calls.
+"""Random Pallas kernels, as data, and their calls.
 
-A kernel has a grid, scalars, operands and results in blocks that arithmetic of the step or scalars
-choose, results in the place of operands, and a body.  It reads nothing undefined: a result's block
-is set when it comes, unless the kernel only adds to what it has read of an operand in that step.
-All numbers are whole and below LIMIT, so that every way to compute them gives the same bits.
+A kernel has a grid, scalars, operands and results in blocks, results that alias operands, and a body.  Scalars, or
+arithmetic on the step, choose the blocks.  A kernel reads nothing undefined: it sets a result's block when the block
+changes, unless it only adds to values of an operand that it has read in that step.  All numbers are whole and below
+LIMIT, so every way to compute them gives the same bits.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ SCALARS = np.array([2, 0, 1, 3], np.int32)
 
 @dataclasses.dataclass
 class Array:
-  """An operand or result: its shape, that of a block, and for each dimension which block it is."""
+  """An operand or result: its shape, its block's shape, and for each dimension the choice of the block."""
   shape: tuple
   block: tuple
   choices: tuple
@@ -31,7 +31,7 @@ class Array:
     return -(-self.shape[axis] // (self.block[axis] or 1))
 
   def is_even(self):
-    """JAX's interpreter gives a result in an operand's memory the padding of the operand."""
+    """JAX's interpreter gives a result that aliases an operand the operand's padding."""
     return all(total % (size or 1) == 0 for total, size in zip(self.shape, self.block))
 
   def find(self, ids, scalars):
@@ -44,7 +44,7 @@ class Array:
 
 
 def choose(choice, ids, scalars, count):
-  """A block's number: a sum of the step's coordinates, or the scalar at its place, by the count."""
+  """A block's number: a sum of the step's coordinates, or the scalar at that position, modulo the count."""
   kind, factors, offset = choice
   number = offset
   for factor, place in zip(factors, ids):
@@ -95,13 +95,13 @@ def make_array(rng, grid, by_scalars):
   rank = rng.choice((1, 2))
   block = tuple(rng.choice((1, 2, 3, None)) for _ in range(rank - 1)) + (rng.choice((2, 4)),)
   shape = tuple((size or 1) * rng.choice((1, 2, 3)) for size in block)
-  if rng.random() < 0.2:  # the last block sticks out
+  if rng.random() < 0.2:  # the last block extends past the end
     shape = shape[:-1] + (shape[-1] + 1,)
   return Array(shape, block, make_choices(rng, grid, rank, by_scalars))
 
 
 def make_aliased(rng, grid, operand, moves_scalars):
-  """A result in an operand's memory, often in the operand's own blocks."""
+  """A result that aliases an operand, often with the operand's own blocks."""
   if rng.random() < 0.4 and not moves_scalars:
     return Array(operand.shape, operand.block, operand.choices)
   block = operand.block
@@ -112,7 +112,7 @@ def make_aliased(rng, grid, operand, moves_scalars):
 
 
 def make_alone(rng, grid):
-  """A result that no step comes back to when it has left a block, which TPUs do not allow."""
+  """A result to whose block no step returns after leaving it, because TPUs do not allow that."""
   while True:
     result = make_array(rng, grid, False)
     blocks = [result.find(ids, SCALARS) for ids in itertools.product(*map(range, grid))]
@@ -165,7 +165,7 @@ def run(kernel, scalars, *refs):
 
 
 def begin_block(kernel, array, ref, step, ids, scalars):
-  """Sets a result's block when it has just come."""
+  """Sets a result's block when it has just changed."""
   before, rest = [], step - 1
   for size in reversed(kernel.grid):
     before.insert(0, rest % size)
@@ -180,7 +180,7 @@ def begin_block(kernel, array, ref, step, ids, scalars):
 
 
 def take(ref, shape, number):
-  """Numbers made of a whole block, in another shape; what the block has beyond the array is 0."""
+  """Numbers from a whole block, in another shape; elements of the block past the array's end count as 0."""
   block = jnp.where(jnp.isnan(ref[...]), 0, ref[...])
   weights = sum((jax.lax.broadcasted_iota(jnp.int32, block.shape, axis) * (axis + 1)
                  for axis in range(block.ndim)), start=jnp.full(block.shape, number, jnp.int32))
@@ -211,7 +211,7 @@ def set_part(scratch, operands, results, step, result, operand, number):
 
 
 def loop(scratch, operands, results, step, result, operand, number):
-  """Adds up in scratch memory what a loop and a branch in it see."""
+  """Sums in scratch memory what a loop, and a branch in it, read."""
   def body(i, total):
     @pl.when((i + step) % 2 == 0)
     def add_once():

@@ -1,9 +1,8 @@
-"""The operations that random functions are made of, and the table of how exact each one is.
+"""The operations of random functions, and a table of their accuracy.
 
-The limits are counts of ulps: of the result for elementwise operations, of the sum of magnitudes
-for sums and matmuls, of the largest magnitude for transforms and decompositions.  Both
-sides may be off by the limit of their own approximations, so each number is about twice of what
-XLA's and minipod's kernels promise.
+The limits are in ulps: of the result for elementwise operations, of the sum of magnitudes for sums and matmuls, of the
+largest magnitude for transforms and decompositions.  Both sides may differ from the exact result by their own error, so
+each limit is about twice the error that XLA's and minipod's kernels promise.
 """
 
 import dataclasses
@@ -26,7 +25,7 @@ def dtypes(kinds, x64):
 
 
 def kind_of(dtype):
-  """"f", "i", "b" or "c"; "" for types that functions do not go on with."""
+  """"f", "i", "b" or "c"; "" for types that functions do not use further."""
   for kind in "fibc":
     if dtype.name in DTYPES[kind] + DTYPES_X64[kind]:
       return kind
@@ -60,8 +59,10 @@ def contents(rng, dtype, shape, style):
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-  """`ulps` of a magnitude: that of the wanted element unless `magnitude(operands, wanted)` is.
-  `double_ulps` are those of float64 where XLA's approximation is coarser there."""
+  """`ulps` of a magnitude: of the expected element, or of `magnitude(operands, wanted)` if it is set.
+
+  `double_ulps` applies to float64, if XLA's approximation is less accurate there.
+  """
   ulps: float
   magnitude: Callable | None = None
   double_ulps: float | None = None
@@ -71,7 +72,7 @@ class Limit:
     is_double = part_type(wanted.dtype) == np.float64 and self.double_ulps is not None
     ulps = self.double_ulps if is_double else self.ulps
     if ulps == 0:
-      # Whether denormal results are flushed to zero is each platform's own affair.
+      # Each platform decides whether it flushes denormal results to zero.
       return np.full(wanted.shape, float(info.tiny))
     with np.errstate(all="ignore"):
       magnitude = np.abs(wide(wanted) if self.magnitude is None
@@ -81,7 +82,7 @@ class Limit:
 
 
 EXACT = Limit(0)
-# XLA's log1p of doubles is off by up to 129 ulps between -0.5 and -0.1, minipod's by one.
+# XLA's log1p of doubles has an error of up to 129 ulps between -0.5 and -0.1, minipod's of one.
 LOG1P = Limit(8, double_ulps=256)
 
 
@@ -112,17 +113,17 @@ def largest(operands, wanted):
 
 
 def summed(operands, wanted):
-  """A bound of the sum of magnitudes behind any element."""
+  """A bound of the sum of magnitudes of any element."""
   return sum(float(np.abs(o[np.isfinite(o)]).sum()) for o in operands[:1]) + 1e-30
 
 
 def transformed(operands, wanted):
-  """The same of what `transform` makes of its operand."""
+  """The same for the result of `transform` on its operand."""
   return summed([np.nan_to_num(operands[0], posinf=2, neginf=-2)], wanted)
 
 
 def multiplied(operands, wanted):
-  left, right = operands[0], operands[-1]  # one, when a value is multiplied with itself
+  left, right = operands[0], operands[-1]  # one operand, if a value is multiplied by itself
   return largest([left], wanted) * largest([right], wanted) * max(left.shape or (1,))
 
 
@@ -177,7 +178,7 @@ def scatter(draw, f):
   x = f.pick(draw, "fi", lambda v: len(v.shape) >= 1 and 0 not in v.shape)
   index = f.pick(draw, "i", lambda v: v.dtype == np.int32, (3,))
   how = draw(st.sampled_from(["add", "max", "min", "set"] if x.kind == "i" else ["max", "min"]))
-  if how == "set":  # which of several writers wins is not defined: let them agree
+  if how == "set":  # it is undefined which of several writers wins, so they write the same value
     f.add_step("{0}.at[{1} % {0}.shape[0]].set(jnp.ones_like({0}[0]))", [x, index], EXACT)
   else:
     f.add_step(f"{{0}}.at[{{1}} % {{0}}.shape[0]].{how}({{0}}[:1])", [x, index], EXACT)

@@ -18,17 +18,16 @@ import random_function
 
 COUNT = int(os.environ.get("MINIPOD_RANDOM_FUNCTIONS", "500"))
 SEED = int(os.environ.get("MINIPOD_RANDOM_SEED", "1"))
-# Functions of one test: few enough for its time limit on a busy machine.
+# Functions per test, few enough for its time limit on a busy machine.
 CHUNK = 25
-# What compiled functions hold is given back every so many chunks; what JAX knows of common operations
-# is then lost, too.
+# After this many chunks, compiled functions are released.  JAX then also forgets common operations.
 CHUNKS_KEPT = 4
-# Every day functions are a little shorter, because XLA's time to compile grows with them.
+# Everyday runs have slightly shorter functions, because XLA's compile time grows with their length.
 MAX_STEPS = 7 if COUNT > 500 else 4
 
 
 def for_random_functions(chunk, use):
-  """Calls `use` with each of a chunk's functions; with a shorter one, if it fails."""
+  """Calls `use` with each function of a chunk, and with a shorter one if it fails."""
   @hypothesis.seed(SEED * 1_000_000 + chunk)
   @hypothesis.settings(max_examples=min(CHUNK, COUNT), deadline=None, database=None,
                        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
@@ -54,7 +53,7 @@ def test_functions_agree(chunk):
     try:
       steps = random_function.check(functions, ran, cpu)
     except AssertionError as error:
-      # One of them is wrong: Hypothesis makes it short if each is compared by itself.
+      # One of the functions is wrong: Hypothesis can shrink it if each is compared separately.
       print(f"MINIPOD_RANDOM_SEED={SEED}, chunk {chunk}: {error}")
       for_random_functions(chunk, lambda function: random_function.check(
           [function], [random_function.run(function, pod)], cpu))

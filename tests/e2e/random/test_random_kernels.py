@@ -18,7 +18,7 @@ import random_kernel
 
 COUNT = int(os.environ.get("MINIPOD_RANDOM_KERNELS", "16"))
 SEED = int(os.environ.get("MINIPOD_RANDOM_SEED", "1"))
-CHUNK = 8  # kernels of one test: few enough for its time limit on a busy machine
+CHUNK = 8  # Kernels per test, few enough for its time limit on a busy machine.
 
 
 def check(seed):

@@ -16,7 +16,7 @@ from harness import size
 
 EACH = int(os.environ.get("MINIPOD_DEVICES", 2))
 ALL = EACH * size()
-ROWS, COLUMNS = 24, 3  # of each device's part: rows are divisible by 2, 4 and 8
+ROWS, COLUMNS = 24, 3  # rows of each device's part: divisible by 2, 4 and 8
 
 NUMBERS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.int16, np.int32,
            np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
@@ -34,7 +34,7 @@ def values(dtype):
 
 
 def groups_of(kind):
-  """Axis names of a mesh, the axis to go over, and the groups as lists of device numbers."""
+  """Axis names of a mesh, the axis of the collective, and the groups as lists of device numbers."""
   shape = {"all": (ALL,), "rows": (2, ALL // 2), "columns": (2, ALL // 2),
            "middle": (2, ALL // 4, 2), "outer": (2, ALL // 4, 2)}[kind]
   axes = tuple("xyz"[:len(shape)])
@@ -76,7 +76,7 @@ def exchange(stack):
 
 
 def shift(stack):
-  # Every device but the last sends to the next but one.
+  # Every device except the last sends to the device after the next one.
   n = len(stack)
   out = [np.zeros_like(stack[0])] * n
   for i in range(n - 1):
@@ -163,5 +163,5 @@ def sums_have_one_order():
 
 
 if __name__ == "__main__":
-  jax.config.update("jax_enable_x64", True)  # not at import: tests read the names of the checks
+  jax.config.update("jax_enable_x64", True)  # not at import, because tests read the names of the checks
   harness.main()

@@ -1,8 +1,8 @@
 """Checks that run in every process of one job, so that many of them share one start.
 
-A script of this folder decorates functions with `check` and ends with `main()`. Each process runs all
-of them in order and leaves what came of them in RANK_RESULTS/<rank>.json; tests/e2e/mpirun.py reads it.
-An mpirun has started the job, or variables say who the processes are (tests/e2e/distributed.py).
+A script of this folder decorates functions with `check` and ends with `main()`.  Each process runs all of them in order
+and writes the results to RANK_RESULTS/<rank>.json, which tests/e2e/mpirun.py reads.  The job is started by mpirun, or
+variables identify the processes (tests/e2e/distributed.py).
 """
 
 import json
@@ -20,7 +20,7 @@ def check(function):
 
 
 def names(module):
-  """The checks that a script of this folder has."""
+  """The checks of a script in this folder."""
   return [function.__name__ for function in CHECKS if function.__module__ == module]
 
 
@@ -40,7 +40,7 @@ def main():
   path = os.path.join(os.environ["RANK_RESULTS"], f"{rank()}.json")
   for function in CHECKS:
     begin = time.perf_counter()
-    # Should the job die in the middle, this says where.
+    # If the job dies, this file shows where.
     print(f"rank {rank()}: {function.__name__}", file=sys.stderr, flush=True)
     try:
       function()

@@ -29,7 +29,7 @@ def spread(value, mesh, *spec):
 
 
 def own(array, value):
-  """Every shard that this rank has must hold its part of `value`."""
+  """Checks that every shard of this rank has its part of `value`."""
   for shard in array.addressable_shards:
     np.testing.assert_array_equal(np.asarray(shard.data), value[shard.index])
 
@@ -61,7 +61,7 @@ def devices():
     is_own = d.process_index == rank()
     assert d.local_hardware_id == (d.id % EACH if is_own else None), d.local_hardware_id
     assert d in jax.local_devices() or not is_own
-    # JAX shows the memories of an own device for the others.
+    # JAX shows the memories of a local device for the others.
     assert {m.kind for m in d.addressable_memories()} == {"device", "pinned_host", "unpinned_host"}
   assert jax.local_devices(process_index=0) == jax.devices()[:EACH]
   assert jax.local_devices()[0].memory_stats()["bytes_limit"] > 0
@@ -69,7 +69,7 @@ def devices():
 
 @check
 def local_programs():
-  # No other rank is needed, and the programs differ.
+  # The programs differ, and no other rank is needed.
   x = jnp.arange(rank() + 3.)
   assert float(x.sum()) == (rank() + 3) * (rank() + 2) / 2
   f = jax.pmap(lambda v: lax.psum(v, "i"), axis_name="i", devices=jax.local_devices())
@@ -81,7 +81,7 @@ def pmap_over_all():
   f = jax.pmap(lambda v: (lax.psum(v, "i"), lax.axis_index("i")), axis_name="i")
   mine = np.arange(rank() * EACH, (rank() + 1) * EACH, dtype=np.float32)
   total, index = f(mine)
-  # What a rank gets from pmap are the rows of its own devices.
+  # pmap returns to a rank only the rows of its own devices.
   np.testing.assert_array_equal(total, np.full(EACH, ALL * (ALL - 1) / 2))
   np.testing.assert_array_equal(index, mine)
 
@@ -195,7 +195,7 @@ def unequal_values_are_noticed():
 
 @check
 def without_own_devices():
-  # Every rank runs it; those of the other ranks have nothing to do in it.
+  # Every rank runs it, but devices of the other ranks have no work in it.
   devices = jax.devices()[:EACH]
   mesh = mesh_of(EACH, devices=devices)
   value = np.arange(EACH * 2, dtype=np.float32)
@@ -206,13 +206,13 @@ def without_own_devices():
   own(b, value - value.sum())
   assert jax.jit(lambda v: v.sum()).lower(a).compile().memory_analysis() is not None
   jax.block_until_ready(b)
-  # All of them are as good as before.
+  # All of them still work.
   own(jax.jit(lambda v: v.sum())(spread(np.ones(ALL), mesh_of(ALL), "x")), np.asarray(1. * ALL))
 
 
 @check
 def subsets_in_any_order():
-  # One device of each rank, last rank first; and at the same time the others.
+  # One device of each rank, last rank first; and the other devices at the same time.
   first = [d for d in jax.devices() if d.local_hardware_id == 0 or
            (d.process_index != rank() and d.id % EACH == 0)][::-1]
   rest = [d for d in jax.devices() if d not in first]
@@ -268,7 +268,7 @@ def large_arrays():
 
 @check
 def different_programs_meet():
-  # Matched by participants and order, not by program: constants differ between the ranks.
+  # Launches match by participants and order, not by program: constants differ between the ranks.
   mesh = mesh_of(ALL)
   @jax.jit
   @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P())
@@ -321,7 +321,7 @@ def threads_stay_few():
   for task in os.listdir("/proc/self/task"):
     with open(f"/proc/self/task/{task}/comm") as f:
       own_threads.append(f.read().strip())
-  # mp-top is one per process, whatever its clients are: it sleeps until another process asks (pjrt_top.h).
+  # Each process has one thread mp-top, for all of its clients: it sleeps until another process asks (pjrt_top.h).
   count = sum(name.startswith("mp-") and name != "mp-top" for name in own_threads)
   assert 1 <= count <= os.cpu_count() + 4 and own_threads.count("mp-top") <= 1, own_threads
 

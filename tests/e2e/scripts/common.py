@@ -1,8 +1,7 @@
-"""What the training scripts of this folder share.
+"""Code that the training scripts of this folder share.
 
-They take no notice of how many processes run them: arrays are made from callbacks or by jit, so that
-devices of other processes need not be addressable, and what is printed is a digest of bits that every
-process can see.
+The scripts do not depend on the number of processes.  Callbacks or jit make the arrays, so devices of other processes
+need not be addressable.  The scripts print a digest of bits that every process can read.
 """
 
 import hashlib
@@ -35,7 +34,7 @@ def digest(tree):
 
 
 def report(losses, parameters, mesh):
-  """Prints the losses and the digest of losses and parameters, one line per process."""
+  """Prints the losses and the digest of losses and parameters, in one line per process."""
   whole = replicate(parameters, mesh)
   values = np.array(losses, np.float32)
   line = (f"process {jax.process_index()} of {jax.process_count()}, {jax.device_count()} devices: "

@@ -1,8 +1,7 @@
-"""Trains a small transformer, its parameters and batch cut over a mesh of data x model devices.
+"""Trains a small transformer, with parameters and batch sharded over a mesh of data x model devices.
 
-Parameters are sharded over both axes (fully sharded data parallel times tensor parallel); heads, the
-hidden layer and the vocabulary lie over "model", rows of the batch over "data".  Run it with any
-number of processes.
+Parameters are sharded over both axes (fully sharded data parallel times tensor parallel).  Heads, the hidden layer and
+the vocabulary are sharded over "model", and rows of the batch over "data".  Run it with any number of processes.
 """
 
 import functools
@@ -47,7 +46,7 @@ def initial():
 
 
 def batch(step):
-  """Rows that count up from a random number, by 1 to 3."""
+  """Rows that start at a random number and increase by 1 to 3."""
   generator = np.random.default_rng(2000 + step)
   start, by = generator.integers(0, VOCABULARY, (ROWS, 1)), generator.integers(1, 4, (ROWS, 1))
   return ((start + by * np.arange(LENGTH + 1)) % VOCABULARY).astype(np.int32)

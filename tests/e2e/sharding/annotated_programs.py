@@ -1,13 +1,12 @@
-"""Training steps and decode steps with the annotations that people write, drawn from a seed.
+"""Draws training steps and decode steps from a seed, with the sharding annotations that people write.
 
-Data, fully sharded, tensor, sequence and expert parallelism and ZeRO-1 to 3, alone and together;
-layers in a scan or one by one, with rematerialization or without; constraints where people put them,
-and where they rarely do. draw(seed, devices) gives the function, its arguments as shapes with
-shardings, and what was drawn. Everything is float32, because XLA's CPU backend sends bfloat16 as
-float32, which would flatter minipod.
+They have data, fully sharded, tensor, sequence and expert parallelism and ZeRO-1 to 3, alone and together; layers in a
+scan or one by one, with or without rematerialization; constraints in usual and in unusual places.  draw(seed, devices)
+returns the function, its arguments as shapes with shardings, and a description.  Everything is float32, because XLA's
+CPU backend sends bfloat16 as float32, which would favour minipod.
 
-As a script it compiles and runs programs on the platform that the environment names, and writes what
-they send, and what they return, into a folder: annotated_programs.py FOLDER SEED ...
+As a script, it compiles and runs programs on the platform of the environment, and writes their traffic and their
+results to a folder: annotated_programs.py FOLDER SEED ...
 """
 
 import functools
@@ -69,7 +68,7 @@ class Program:
     return jax.ShapeDtypeStruct(shape, dtype, sharding=self.sharding(spec))
 
   def room(self, n, axes):
-    """The axes, as far as the dimension has room for them; as a spec's entry."""
+    """The axes that divide the dimension, as an entry of a spec."""
     kept = []
     for axis in axes:
       if axis is not None and n % self.sizes[axis] == 0:
@@ -154,7 +153,7 @@ class Program:
   # --- the model ---
 
   def constrain(self, x):
-    """What is pinned between the blocks: [batch, length, dim]."""
+    """The sharding constraint between the blocks: [batch, length, dim]."""
     b, t = self.batch_spec(x.shape[0]), self.t
     kind = self.activation
     if kind == "batch":
@@ -198,7 +197,7 @@ class Program:
     return h @ w["down"]
 
   def mixture(self, w, x):
-    """Each token to its best expert, all of them in one product over a one-hot matrix."""
+    """Sends each token to its best expert, with all experts in one matmul over a one-hot matrix."""
     chances = jax.nn.softmax(x @ w["router"])
     best = jax.nn.one_hot(jnp.argmax(chances, -1), self.experts)
     y = jnp.einsum("bse,bsd->ebsd", best, x)
@@ -244,7 +243,7 @@ class Program:
   # --- a training step ---
 
   def moment(self, w):
-    """A moment's sharding under ZeRO: the weight's, and the data axis where there is room."""
+    """A moment's sharding under ZeRO: the weight's, plus the data axis if it divides a dimension."""
     spec = list(w.sharding.spec) + [None] * (len(w.shape) - len(w.sharding.spec))
     used = {a for entry in spec for a in ([entry] if isinstance(entry, str) else entry or ())}
     axes = [a for a in self.batch_axes if a not in used]
@@ -380,7 +379,7 @@ class Program:
 
 
 def draw(seed, devices):
-  """The jitted function, its arguments, and what was drawn."""
+  """The jitted function, its arguments, and the description."""
   program = Program(seed, devices)
   f, args = program.drawn()
   return f, args, ", ".join(program.notes)
@@ -397,7 +396,7 @@ def value(rng, shape):
 
 
 def floats(results):
-  """Flat; integers are of an argmax, which a rounding may change."""
+  """Flattened; integers come from an argmax, which rounding may change."""
   return [np.asarray(a).ravel() for a in jax.tree.leaves(results) if a.dtype == jnp.float32]
 
 

@@ -1,9 +1,8 @@
-"""Shardings of every value, by minipod and by Shardy's own passes, which jaxlib contains.
+"""Compares the sharding of every value between minipod and Shardy's own passes, which jaxlib contains.
 
-`minipod-opt --prepare --number` gives a program as minipod's partitioner gets it, each operation
-with a location of its own.  Shardy's passes keep the locations, also on what they copy, and so does
-`minipod-opt --propagate`, so that values can be compared one by one: those of an operation by its
-location, and those that an operation reads by its location and the operand's number.
+`minipod-opt --prepare --number` prints a program as minipod's partitioner gets it, with a location for each
+operation.  Shardy's passes keep the locations, also on copies, and so does `minipod-opt --propagate`.  So values can be
+compared one by one: results by the operation's location, and operands by the location and the operand's number.
 """
 
 import collections
@@ -33,7 +32,7 @@ def passes(text):
 
 @functools.cache
 def orders_functions():
-  """Whether this Shardy has a pass of its own that orders functions; that of JAX 0.9 has none."""
+  """Whether this Shardy has a separate pass that orders functions; that of JAX 0.9 has none."""
   with jax_mlir.make_ir_context():
     try:
       passes("builtin.module(sdy-pre-order-funcs)")
@@ -58,7 +57,7 @@ def shardy(text):
 
 
 def without_chlo(text):
-  """JAX lowers CHLO's operations before a plugin sees them; a program's text still has them."""
+  """JAX lowers CHLO's operations before a plugin gets them, but a program's text still has them."""
   if "chlo." not in text:
     return text
   with jax_mlir.make_ir_context():
@@ -88,7 +87,7 @@ def axes_text(axes):
 
 
 def sharding_text(attr, sizes):
-  """A sharding without its mesh's name; axes of size 1 say nothing."""
+  """A sharding without its mesh's name, and without axes of size 1."""
   attr = sdy.TensorShardingAttr(attr)
   def real(axes):
     return [a for a in axes if sizes.get(sdy.AxisRefAttr(a).name) != 1]
@@ -106,27 +105,31 @@ def sharding_text(attr, sizes):
 
 
 def closed(text):
-  """Without what only propagation asks for: open dimensions."""
+  """Without parts that only propagation uses: open dimensions."""
   return text.replace(",?", "").replace("?", "")
 
 
 def is_empty(kind):
-  """Where the results of main have no elements, minipod gives them no parts, as XLA does."""
+  """If the results of main have no elements, minipod does not shard them, as XLA does not."""
   return isinstance(kind, ir.RankedTensorType) and 0 in kind.shape
 
 
 def whole_axes(text):
-  """A parameter that is left open in parts of whole axes, which is what JAX can name: Shardy cuts
-  uneven ones within an axis, and that of JAX 0.12 keeps parts of axes in which a constraint
-  replicates it."""
+  """The sharding of an open parameter in whole axes, which JAX can name.
+
+  Shardy divides within an axis if sizes are uneven, and that of JAX 0.12 keeps parts of axes along which a constraint
+  replicates the parameter.
+  """
   text = re.sub(r" repl=\w+:\(\d+\)\d+$", "", text)
   return re.sub(r'(\{|,)[^{},]*:\(\d+\)\d+[^}]*\}',
                 lambda m: ("{" if m.group(1) == "{" else "") + "}", text)
 
 
 class Shardings:
-  """The shardings of a module's values: `results[key]` and `operands[key]` are lists, since an
-  operation may have been copied."""
+  """The shardings of a module's values.
+
+  `results[key]` and `operands[key]` are lists, because an operation may have been copied.
+  """
 
   def __init__(self, module):
     self.results = collections.defaultdict(list)
@@ -185,7 +188,7 @@ class Shardings:
 
   def read_op(self, op):
     name = re.search(r'"(op\d+)"', str(op.location))
-    key = name.group(1) if name else "added"  # behind a parameter
+    key = name.group(1) if name else "added"  # after a parameter
     own = self.per_value(op, "sdy.sharding")
     if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
       own = [op.attributes["sharding"]]
@@ -224,7 +227,7 @@ def compare(text):
       for key in sorted(set(mine) | set(other), key=str):
         a = sorted(map(closed, mine.get(key, [])))
         b = sorted(map(closed, other.get(key, [])))
-        if set(a) == set(b):  # minipod merges copies that are sharded alike
+        if set(a) == set(b):  # minipod merges copies with the same sharding
           agree += len(b) if mine is ours.results else 0
         else:
           where = ("value " if mine is ours.results else "operand ") + " ".join(map(str, key))

@@ -1,12 +1,12 @@
-"""Random programs of every op, cut in every way, against the same programs uncut.
+"""Compares random programs of every op, sharded in every way, with the same programs unsharded.
 
-A program is StableHLO text made from a seed (random_ops.py). It runs twice on minipod: on one
-device, and on up to 16 with random shardings of parameters, of values in between (these may be
-uneven) and of results. What every device holds must be its part of what the one device computed.
+A program is StableHLO text made from a seed (random_ops.py).  It runs twice on minipod: on one device, and on up to 16
+devices with random shardings of parameters, intermediate values (these may be uneven) and results.  Each device must
+hold its part of the result of the one device.
 
-Run as a script, with MINIPOD_DEVICES=16: random_check.py CASES FIRST_SEED [OPS, a regular
-expression]. It prints how often each row of the op table was reached and how often each kind of
-dimension was cut, and fails on a row or, of many cases, a kind that never was.
+Run as a script, with MINIPOD_DEVICES=16: random_check.py CASES FIRST_SEED [OPS, a regular expression].  It prints how
+often each row of the op table was reached and how often each kind of dimension was sharded.  It fails if a row was
+never reached, or, with many cases, if a kind never was.
 """
 
 import collections
@@ -52,7 +52,7 @@ def close(left, right, exact):
 
 
 def check(seed, devices, only=""):
-  """Runs the program of a seed both ways; returns it for its counts."""
+  """Runs the program of a seed both ways; returns the program, for its counts."""
   p, results = random_program(seed, only)
   pairs = [(value, spec) for value, spec, _ in results]
   number = int(np.prod(list(p.axes.values())))
@@ -85,7 +85,7 @@ def check(seed, devices, only=""):
 
 
 def run(cases, first, only=""):
-  """Prints what fails. Returns how many did, and how often each row and kind was reached."""
+  """Prints the failures; returns their number, and how often each row and kind was reached."""
   jax.config.update("jax_enable_x64", True)
   devices = jax.devices("minipod")
   rows, kinds, failed = collections.Counter(), collections.Counter(), 0
@@ -102,7 +102,7 @@ def run(cases, first, only=""):
 
 
 def report(rows, kinds, all_kinds):
-  """Prints the counts; returns what was never reached."""
+  """Prints the counts; returns the rows and kinds that were never reached."""
   print("rows of the op table:", ", ".join(f"{n} {c}" for n, c in sorted(rows.items())))
   print("dimensions that were cut:", ", ".join(f"{n} {c}" for n, c in sorted(kinds.items())))
   missing = expected_rows() - set(rows)

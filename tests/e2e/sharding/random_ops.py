@@ -16,7 +16,7 @@ from random_rows_elements import binary, integer_binary, integer_unary, unary
 def random_program(seed, only=""):
   p = Program(seed)
   names = [name for name in sorted(OPS) if re.search(only, name)]
-  # Every op in turn, then others that may use what it made: mostly such as are not elementwise.
+  # Every op in turn, then ops that may use its result: mostly ops that are not elementwise.
   OPS[names[seed % len(names)]](p)
   simple = (unary, binary, integer_unary, integer_binary)
   structural = [n for n in names if OPS[n].func not in simple] or names
@@ -32,7 +32,7 @@ def random_program(seed, only=""):
   return p, results
 
 
-# Rows that no program here holds, and why.
+# Rows that no program here contains, with the reason.
 WITHOUT = {
     "refused by name": "collective_reduce",
     "no values that could be cut": "infeed outfeed recv send return",
@@ -43,7 +43,7 @@ WITHOUT = {
 
 
 def expected_rows():
-  """The names in the op list, without those that cannot be reached."""
+  """The names in the op list, without rows that cannot be reached."""
   text = (pathlib.Path(__file__).resolve().parents[3] / "sim/ir/op_list.h").read_text()
   names = set(re.findall(r'^  X\(\w+, "([\w.-]+)", -?\d', text, re.M))
   skipped = {f"stablehlo.{n}" for group in WITHOUT.values() for n in group.split()}

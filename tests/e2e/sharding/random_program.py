@@ -1,6 +1,6 @@
-"""A StableHLO program in the making, drawn from a seed: values, shardings, lines of text.
+"""A StableHLO program under construction, drawn from a seed: values, shardings, lines of text.
 
-The ops are in random_rows_*.py, whole programs in random_ops.py, running them in random_check.py.
+The ops are in random_rows_*.py, whole programs in random_ops.py, and random_check.py runs them.
 """
 
 import collections
@@ -45,7 +45,7 @@ def integer(value, width=64):
 
 
 class Program:
-  """A program in the making; `rng` draws everything."""
+  """A program under construction; `rng` draws everything."""
 
   def __init__(self, seed):
     self.rng = np.random.default_rng(seed)
@@ -54,8 +54,8 @@ class Program:
     # Lines: as the cut program has them, as the other one does (None: not at all, the result is the
     # value), result, value.
     self.lines, self.params, self.functions = [], [], []
-    self.values = []  # results that later ops may take
-    self.values_again = []  # parameters, as well
+    self.values = []  # results that later ops may use
+    self.values_again = []  # also as parameters
     self.count = 0
     self.rows, self.kinds = collections.Counter(), collections.Counter()
     self.exact = True
@@ -126,7 +126,7 @@ class Program:
     return result
 
   def operand(self, shape, dtype, kinds=(), **options):
-    """A parameter or an earlier result of this type, perhaps under a constraint."""
+    """A parameter or an earlier result of this type, sometimes with a constraint."""
     shape = tuple(int(n) for n in shape)
     fits = [v for v in self.values + self.values_again if v.shape == shape and v.dtype == dtype]
     if fits and not options and self.rng.integers(3):
@@ -163,9 +163,11 @@ class Program:
     return self.result(self.op(name, operands, [(shape, dtype)], attrs, regions, note)[0], kinds)
 
   def manual(self, name, value, result_shape, axis, split_in, split_out, body, plain, kinds):
-    """One collective over `axis` in a region that is manual over it alone: `body` is its text on the
-    parts %a -> %b, with the local types' shapes, `plain` what that makes of the whole value.
-    `split_in` and `split_out` are the dimensions that the axis cuts, or None."""
+    """One collective over `axis`, in a region that is manual over this axis alone.
+
+    `body` is the region's text on the parts %a -> %b, with the shapes of the local types.  `plain` is the same on the
+    whole value.  `split_in` and `split_out` are the dimensions that the axis shards, or None.
+    """
     result = Value(self.name(), result_shape, value.dtype)
     def local(shape, split):
       return [n // self.axes[axis] if d == split else n for d, n in enumerate(shape)]
@@ -230,7 +232,7 @@ class Program:
     return choices[int(self.rng.integers(len(choices)))]
 
   def size(self, largest=16):
-    """Of a dimension: one that some axes divide, or any."""
+    """A dimension: one that some axes divide, or any."""
     while True:
       size = int(self.rng.choice(SIZES))
       if self.rng.integers(3):
@@ -239,7 +241,7 @@ class Program:
         return size
 
   def shape(self, rank=None, low=1, high=4):
-    """Random; of every other one that could be, that of a value that is there."""
+    """A random type; half of the time the type of an existing value."""
     ranks = range(low, high) if rank is None else [rank]
     known = sorted({v.shape for v in self.values + self.values_again
                     if len(v.shape) in ranks and 0 not in v.shape})

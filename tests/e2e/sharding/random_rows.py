@@ -1,6 +1,6 @@
-"""The ops of random programs: a function for each, which adds it to a program with random shapes and attributes.
+"""The ops of random programs, by subject in random_rows_*.py.
 
-They are in random_rows_*.py, by subject.
+For each op, a function adds it to a program with random shapes and attributes.
 """
 
 import functools

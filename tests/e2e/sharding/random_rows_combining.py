@@ -1,11 +1,11 @@
-"""Ops of random programs that bring elements together: products, sums, sorts, indices; and random numbers."""
+"""Ops of random programs that combine elements: matmuls, sums, sorts, indices; and random numbers."""
 
 import numpy as np
 
 from random_program import integer, ints, table
 from random_rows import row
 
-# --- products ---
+# --- matmuls ---
 
 @row("stablehlo.dot_general")
 def dot_general(p, name):
@@ -143,7 +143,7 @@ def cholesky(p, name):
   n = p.pick(2, 4, 6)
   _, a, kinds = batched(p, n, make=lambda m: m @ np.swapaxes(m, -1, -2) + 9 * np.eye(n))
   lower = p.one(name, [a], a.shape, "f32", {"lower": "true"}, kinds=kinds)
-  # What lies beside the triangle is not defined.
+  # Elements outside the triangle are undefined.
   del p.values[-1]
   keep = p.constant(np.tril(np.ones((n, n), np.int32)), "i32")
   keep = p.op("stablehlo.convert", [keep], [((n, n), "i1")])[0]
@@ -195,7 +195,7 @@ def custom_call(p, name):
     types = [(shape[:-1] + (k,), "f32"), (shape[:-1] + (k,), "i32")]
     attrs = {"call_target_name": f'"{target}"', "api_version": "4 : i32",
              "backend_config": f"{{k = {k} : i64, largest = true}}"}
-    # What JAX hands over: attributes of the call, in the place of its backend_config.
+    # JAX passes these as attributes of the call, instead of its backend_config.
     results = p.op(name, [a], types, {"call_target_name": f'"{target}"'}, note=True)
     text = p.lines[-1][0].replace("}>", "}> {mhlo.attributes = {k = " + str(k) +
                                   " : i64, largest = true}, mhlo.version = 1 : i64}")
@@ -238,7 +238,7 @@ def reduce(p, name):
     p.one(name, [a, init], out, dtype, attrs, [p.reducer(f"stablehlo.{op}", dtype)], kinds=kept)
     return
   if kind == "custom":
-    # The larger in size: a choice of its arguments.
+    # The argument with the larger magnitude: it selects one of its arguments.
     def body(a, b):
       sizes = [p.op("stablehlo.abs", [v], [((), "i32")])[0] for v in (a, b)]
       c = p.op("stablehlo.compare", sizes, [((), "i1")],
@@ -474,7 +474,7 @@ def scatter(p, name):
                      ("i32", "multiply"), ("i1", "or"), ("i1", "and"), ("i32", "and"), ("f32", "set"))
   count = 1 if op == "set" else p.pick(1, 1, 2)
   arrays = [p.operand(array, dtype, array_kinds) for _ in range(count)]
-  if op == "set":  # which of several updates wins is not defined: they are all the same
+  if op == "set":  # it is undefined which of several updates wins, so they are all the same
     value = p.operand((), dtype)
     updates = [p.one("stablehlo.broadcast_in_dim", [value], slices, dtype,
                      {"broadcast_dimensions": ints([])}, kinds=slice_kinds)]

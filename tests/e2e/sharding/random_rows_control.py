@@ -1,4 +1,4 @@
-"""Ops of random programs beside arrays: control flow, collectives, functions, tuples, tokens."""
+"""Ops of random programs other than array ops: control flow, collectives, functions, tuples, tokens."""
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def collective(p, name):
     p.manual(name, value, shape, axis, dim, other,
              op(f"split_dimension = {other} : i64, concat_dimension = {dim} : i64, "
                 f"split_count = {n} : i64, replica_groups = {groups}"), None, kinds)
-  elif name.endswith("collective_permute"):  # to oneself and back: a swap of neighbours, twice
+  elif name.endswith("collective_permute"):  # to itself and back: a swap of neighbours, twice
     pairs = [[a, b] for g in p.groups(axis) for a, b in zip(g, np.roll(g, 1))]
     back = table([[b, a] for a, b in pairs])
     body = lambda before, after: (
@@ -75,7 +75,7 @@ def collective(p, name):
         f'({before}) -> {before}\n%b = "{name}"(%c) <{{source_target_pairs = {back}, {CHANNEL}}}> : '
         f"({before}) -> {before}")
     p.manual(name, value, shape, axis, dim, dim, body, None, kinds)
-  elif name.endswith("collective_broadcast"):  # of what all have
+  elif name.endswith("collective_broadcast"):  # of the values of all
     p.manual(name, value, shape, axis, None, None, op(f"replica_groups = {groups}"), None, kinds)
   else:
     p.lines.append((constant, constant, None, None))
@@ -126,7 +126,7 @@ def composite(p, name):
         {"name": '"my.abs"', "decomposition": f"@{add_function(p, shape)}"})
 
 
-# --- replicas, tuples and tokens: what passes take apart around values that are cut ---
+# --- replicas, tuples and tokens, which passes remove around sharded values ---
 
 @row("stablehlo.replica_id")
 def replica_id(p, name):
@@ -135,7 +135,7 @@ def replica_id(p, name):
 
 @row("stablehlo.cross-replica-sum")
 def cross_replica_sum(p, name):
-  """Of the one replica."""
+  """For the one replica."""
   shape = p.shape()
   p.one(name, [p.operand(shape, "f32")], shape, "f32",
         {"replica_groups": "dense<0> : tensor<1x1xi64>"}, kinds=("elementwise",) * len(shape))

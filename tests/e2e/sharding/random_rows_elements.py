@@ -1,4 +1,4 @@
-"""Ops of random programs: element by element, and those that change shapes."""
+"""Elementwise ops of random programs, and ops that change shapes."""
 
 import numpy as np
 

@@ -1,9 +1,9 @@
-"""What partitioned programs send: not more than XLA's partitioner makes of the same annotations.
+"""Partitioned programs send no more than XLA's partitioner makes of the same annotations.
 
-annotated_programs.py draws training and decode steps. Each is compiled, and run, for eight devices by
-minipod here and by XLA on the CPU in another process; results must agree, and no program may receive
-more than one and a half times the bytes. MINIPOD_COMMUNICATION_CASES says how many (300 take a quarter
-of an hour); of many, half must not send more than XLA's at all.
+annotated_programs.py draws training and decode steps.  Each is compiled and run for eight devices, by minipod here and
+by XLA on the CPU in another process.  Results must agree, and no program may receive more than one and a half times
+XLA's bytes.  MINIPOD_COMMUNICATION_CASES sets the number of programs (300 take a quarter of an hour).  With many
+programs, half must not send more than XLA's at all.
 """
 
 import json
@@ -25,16 +25,16 @@ import wire_bytes
 
 CASES = int(os.environ.get("MINIPOD_COMMUNICATION_CASES", "6"))
 FIRST = int(os.environ.get("MINIPOD_COMMUNICATION_FIRST", "0"))
-CHUNK = 25  # programs of one test: few enough for its time limit on a busy machine
-LAST = max(CASES - 1, 0) // CHUNK  # the number of the last test
-FEW = 2048  # bytes that both are allowed: below, ratios say nothing
-# Seeds whose programs sent more than XLA's, and how much more they may send. 34, 298: products that
-# summed up what it took less to gather. 188, 230: ZeRO-1, where the order of ops decided.
-# 103: XLA's results are wrong in JAX 0.10.2, where a cache is cut by heads.
+CHUNK = 25  # programs per test, few enough for its time limit on a busy machine
+LAST = max(CASES - 1, 0) // CHUNK  # number of the last test
+FEW = 2048  # bytes that both sides may send; below this, ratios are meaningless
+# Seeds whose programs sent more than XLA's, and their allowed ratios.  34, 298: matmuls that summed results although
+# gathering operands was cheaper.  188, 230: ZeRO-1, where the order of ops matters.  103: XLA's results are wrong in
+# JAX 0.10.2 if a cache is sharded by heads.
 KNOWN = {34: 1.1, 103: 1.1, 188: 1.1, 230: 1.1, 298: 1.1}
 
 
-# --- two programs of users ---
+# --- two users' programs ---
 
 
 def mesh():
@@ -64,7 +64,7 @@ BLOCK = (arg(16, 64, spec=(None, "t")), arg(64, 256, spec=(None, "t")), arg(256,
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_constraint_is_met_once(blocks):
-  """A constraint to P() gathers where it stands; what reads its result needs nothing more."""
+  """A constraint to P() gathers at its place; consumers of its result need no other collective."""
   def f(x, w, d):
     for _ in range(blocks):
       x = block(x, w, d)
@@ -75,7 +75,7 @@ def test_constraint_is_met_once(blocks):
 
 
 def test_constraint_that_nothing_reads():
-  """The operand's own parts stay available after a constraint."""
+  """The operand's own parts are still available after a constraint."""
   f = lambda x: lax.with_sharding_constraint(x, at()) * lax.with_sharding_constraint(x, at("t"))
   total, _ = compiled(jax.jit(f, out_shardings=at("t")), arg(64, 64, spec=("t",)))
   assert total == 0
@@ -118,7 +118,10 @@ def agree(values, wanted):
 
 
 def compare(seed, mine, reference):
-  """The ratio of what both send; results must agree, or be those of one device where XLA's differ."""
+  """The ratio of the bytes that both send.
+
+  Results must agree.  If XLA's differ, minipod's must be those of one device.
+  """
   (entry, values), (wanted_entry, wanted) = read(mine, seed), read(reference, seed)
   if not agree(values, wanted):
     right = annotated_programs.run_on_one(seed, jax.devices(), jax.devices("cpu")[0])
@@ -129,7 +132,7 @@ def compare(seed, mine, reference):
 
 
 def seeds_of(chunk):
-  """The programs of one test; those that are known come with the last."""
+  """The programs of one test; the last test also has the known seeds."""
   drawn = range(FIRST, FIRST + CASES)
   known = [] if chunk < LAST else [seed for seed in KNOWN if seed not in drawn]
   return [*drawn[chunk * CHUNK:(chunk + 1) * CHUNK], *known]

@@ -1,4 +1,4 @@
-"""JAX with GSPMD's annotations instead of Shardy's: the same results in the same places."""
+"""JAX with GSPMD's annotations instead of Shardy's gives the same results with the same shardings."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 try:
   from jax.experimental.shard_alike import shard_alike
-except ImportError:  # JAX 0.12 has none any more
+except ImportError:  # JAX 0.12 no longer has them
   shard_alike = None
 
 
@@ -79,7 +79,7 @@ def run(name, shardy):
   f, *args = PROGRAMS[name]
   jax.config.update("jax_use_shardy_partitioner", shardy)
   try:
-    # A function of its own: JAX keeps traces and executables by function.
+    # A separate function, because JAX caches traces and executables by function.
     lowered = jax.jit(lambda *a: f(*a)).lower(*args)
     assert ("mhlo.sharding" in lowered.as_text()) == (not shardy)
     return jax.tree.leaves(lowered.compile()(*args))

@@ -1,4 +1,4 @@
-"""The shardings that JAX gets for values inside of a compiled program."""
+"""The shardings that JAX reports for values inside a compiled program."""
 
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -32,7 +32,7 @@ def test_propagated_sharding(mesh, spec):
 
 
 def test_constraint_in_a_mesh_context(mesh):
-  """With a mesh around the call JAX names its axes."""
+  """If the call has a mesh, JAX names its axes."""
   seen = []
 
   @jax.jit

@@ -1,4 +1,4 @@
-"""Programs on part of the devices, in any order, several at once; manual and automatic axes mixed."""
+"""Programs on some of the devices, in any order, several at the same time; manual and automatic axes mixed."""
 
 import itertools
 import threading
@@ -21,7 +21,7 @@ def mesh():
 
 
 def same_everywhere(array, value):
-  """Every device's part is that of the value."""
+  """Checks that every device has its part of the value."""
   value = np.asarray(value)
   for shard in array.addressable_shards:
     np.testing.assert_allclose(np.asarray(shard.data), value[shard.index], rtol=1e-5, atol=1e-5)
@@ -65,7 +65,7 @@ def test_any_number_of_devices(count):
 
 
 def test_orders_of_one_mesh_to_another():
-  """An array moves between meshes that order the same devices differently."""
+  """Moves an array between meshes that order the same devices differently."""
   a = np.arange(64.).reshape(8, 8).astype(np.float32)
   orders = [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)]
   for first, second in itertools.permutations(orders, 2):
@@ -103,7 +103,7 @@ def test_disjoint_subsets_at_once():
 
 
 def test_subsets_without_waiting():
-  """What is started on one half does not wait for the other half's results."""
+  """A program on one half does not wait for the other half's results."""
   meshes = [mesh_of(range(0, 4), (4,), ("x",)), mesh_of(range(4, 8), (4,), ("x",)),
             mesh_of(range(2, 6), (4,), ("x",))]
   a = np.arange(32, dtype=np.float32).reshape(8, 4)
@@ -122,7 +122,7 @@ def test_subsets_without_waiting():
 
 
 def test_some_axes_automatic(mesh):
-  """The body is manual over x; y stays with the compiler."""
+  """The body is manual over x; y stays automatic."""
   a, w = operands()
 
   def body(a, w):
@@ -153,8 +153,10 @@ def test_gradient_through_automatic_axes(mesh):
 
 
 def nested_manual(mesh, index):
-  """A region over y within one over x, inside which both axes are manual, adds `index(axis, numbers)`
-  of each axis; `numbers` are the region's part of 0, 1, 2 ... along that axis."""
+  """A region over y within one over x, inside which both axes are manual.
+
+  It adds `index(axis, numbers)` of each axis; `numbers` is the region's part of 0, 1, 2 ... along that axis.
+  """
   a = np.arange(64, dtype=np.float32).reshape(8, 8)
   rows, columns = np.arange(2, dtype=np.float32), np.arange(4, dtype=np.float32)
 
@@ -248,7 +250,7 @@ def small(a):
 
 
 def random_body(rng, auto):
-  """Steps on rows, each row for itself; constraints over the automatic axes when they are given."""
+  """Steps that compute each row separately, with constraints over the automatic axes if these are given."""
   kinds = rng.integers(0, 6, 4)
   specs = [random_spec(rng, auto, 2) for _ in range(5)]
   in_loop, is_remat = rng.integers(0, 2, 2)
@@ -277,7 +279,7 @@ def random_body(rng, auto):
 
 @pytest.mark.parametrize("seed", range(16))
 def test_random_manual_and_automatic(seed):
-  """A body that is manual over some axes and automatic over the others, to the bit."""
+  """Compares a body that is manual over some axes and automatic over the others, to the bit."""
   rng = np.random.default_rng(seed)
   shape, names = [((2, 2, 2), ("x", "y", "z")), ((2, 4), ("x", "y")), ((4, 2), ("x", "y"))][seed % 3]
   mesh = mesh_of(range(8), shape, names)
@@ -304,7 +306,7 @@ def test_random_manual_and_automatic(seed):
 
 
 def test_unreduced_results(mesh):
-  """Terms leave a program and are summed up by the next."""
+  """Terms leave a program unreduced, and the next program sums them."""
   mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
   a, w = operands()
   with jax.set_mesh(mesh):
@@ -324,7 +326,7 @@ def explicit_mesh():
 
 
 def test_unreduced_results_of_several_axes():
-  """Terms along two axes are summed up along one of them, and stay terms along the other."""
+  """Terms along two axes are summed along one axis, and stay terms along the other."""
   with jax.set_mesh(explicit_mesh()):
     a = jax.device_put(np.arange(64, dtype=np.float32).reshape(8, 8), P("x", "y"))
     some = jax.jit(lambda a: jax.reshard(
@@ -338,7 +340,7 @@ def test_unreduced_results_of_several_axes():
 @pytest.mark.skipif(not hasattr(jax.sharding, "UnreducedKind"), reason="JAX since 0.11")
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_unreduced_maxima(name):
-  """Maxima and minima of parts leave a program as they are, and meet in the next."""
+  """Maxima and minima of parts leave a program unreduced, and the next program combines them."""
   kind = getattr(jax.sharding.UnreducedKind, name)
   reduce, reference = getattr(jax.lax, "reduce_" + name), getattr(np, name)
   combine = getattr(jax.lax, "p" + name)
@@ -357,10 +359,10 @@ def test_unreduced_maxima(name):
     wanted = reference(rows, axis=0)
     np.testing.assert_array_equal(np.asarray(jax.reshard(by_row, P("y"))), wanted)
     np.testing.assert_array_equal(np.asarray(jax.reshard(by_row, P())), wanted)
-    # Into a manual region, where they are combined by hand.
+    # Into a manual region, which combines them explicitly.
     whole = jax.jit(jax.shard_map(lambda b: combine(b, "x"), out_specs=P("y")))(by_row)
     np.testing.assert_array_equal(np.asarray(whole), wanted)
-    # Along two axes, of which one stays.
+    # Along two axes, one of which stays unreduced.
     some = jax.jit(lambda a: jax.reshard(
         reduce(a, axes=(0, 1), out_sharding=terms("x", "y")), terms("x")))(a)
     halves = reference(rows.reshape(2, -1), axis=1)

@@ -1,13 +1,12 @@
-"""Random programs under random shardings give what they give on one device.
+"""Random programs with random shardings have the same results as on one device.
 
-Two generators: random_ops.py writes programs of every op of the op table; the one here draws JAX
-programs. MINIPOD_RANDOM_CASES says how many of the former (an eighth as many of the latter); the
-everyday number takes half a minute, 2000 reach every kind of dimension of every op.
+There are two generators: random_ops.py writes programs of every op of the op table, and this file draws JAX
+programs.  MINIPOD_RANDOM_CASES sets the number of the former (an eighth as many of the latter).  The everyday number
+takes half a minute; 2000 reach every kind of dimension of every op.
 
-A JAX program is a list of steps over a growing pool of arrays, drawn from a seed. It runs twice: plainly
-on JAX's CPU backend, and on eight minipod devices with sharded arguments, constraints in between and
-shard_map regions. All values are small integers (also those of float arrays), so results must be
-equal to the bit, on every device.
+A JAX program is a list of steps over a growing pool of arrays, drawn from a seed.  It runs twice: plainly on JAX's CPU
+backend, and on eight minipod devices with sharded arguments, constraints in between and shard_map regions.  All values
+are small integers (also in float arrays), so results must be equal to the bit, on every device.
 """
 
 import collections
@@ -186,7 +185,7 @@ def loop(rng, pool):
 
 
 def random_spec(rng, names, sizes, shape, even):
-  """A PartitionSpec; dims must divide with `even`."""
+  """A PartitionSpec; with `even`, the axes must divide the dimensions."""
   free = [str(name) for name in rng.permutation(names)]
   dims = []
   for n in shape:
@@ -212,7 +211,7 @@ def constraint(rng, pool, names, sizes):
 
 
 def manual(rng, pool, names, sizes):
-  """A shard_map region with a plain equivalent: what the collective means for the whole array."""
+  """A shard_map region with its plain equivalent, which applies the collective to the whole array."""
   axis = str(rng.choice(names))
   n = sizes[axis]
   fits = [k for k, a in enumerate(pool) if a.ndim >= 1 and a.shape[0] % (n * n) == 0 and a.size > 0]
@@ -249,7 +248,7 @@ PLAIN = [unary, binary, binary, matmul, reduction, transpose, reshape, cut, coun
 
 
 class Program:
-  """The program of a seed, and where its arguments and results lie."""
+  """The program of a seed, and the shardings of its arguments and results."""
 
   def __init__(self, seed):
     rng = np.random.default_rng(seed)
@@ -278,7 +277,7 @@ class Program:
         continue
       pool.append(jax.eval_shape(lambda *arrays, step=step: step(arrays, None), *pool))
       self.steps.append(step)
-    # Results: the last arrays, some with a sharding of their own, the others as it comes.
+    # Results: the last arrays.  Some have a sharding of their own, the others the one that results.
     self.results = [int(k) for k in rng.choice(np.arange(3, len(pool)), size=4, replace=False)]
     self.out = [NamedSharding(self.mesh, random_spec(rng, self.names, sizes, pool[k].shape, even=True))
                 if rng.integers(2) else None for k in self.results]
@@ -318,7 +317,7 @@ def test_random_programs(batch):
 
 
 CHUNK = 500
-g_counts = []  # of each chunk: rows, kinds
+g_counts = []  # for each chunk: rows, kinds
 
 
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))
@@ -338,7 +337,10 @@ def test_every_op(first):
 
 
 def test_all_was_reached():
-  """Every row of the op table; of many cases every kind of dimension too. Shown with pytest -s."""
+  """Checks that every row of the op table was reached; with many cases also every kind of dimension.
+
+  pytest -s prints them.
+  """
   rows, kinds = (sum((collections.Counter(c[k]) for c in g_counts), collections.Counter())
                  for k in (0, 1))
   assert not random_check.report(rows, kinds, all_kinds=CASES >= 2000)

@@ -1,8 +1,7 @@
 """Propagation gives every value the sharding that Shardy's own passes give it.
 
-Programs of JAX, random programs in JAX and in text (what JAX never writes: priorities, sub-axes,
-chains of constraints, conflicting groups), and any folder of .mlir files that the environment's
-MINIPOD_MLIR_PROGRAMS names.
+The programs are JAX programs, random programs in JAX and in text (with what JAX never writes: priorities, sub-axes,
+chains of constraints, conflicting groups), and any folder of .mlir files that MINIPOD_MLIR_PROGRAMS names.
 """
 
 import os
@@ -20,7 +19,7 @@ import test_partition_random
 
 try:
   from jax.experimental.shard_alike import shard_alike
-except ImportError:  # JAX 0.12 has none any more
+except ImportError:  # JAX 0.12 no longer has them
   shard_alike = None
 
 
@@ -213,7 +212,7 @@ def test_random_jax(batch):
 
 
 class Text:
-  """A random program: operations over a pool of values, with shardings wherever Shardy has any."""
+  """A random program: operations over a pool of values, with shardings in every place that Shardy allows."""
 
   SHAPES = [(8, 12), (12, 8), (12, 12), (6, 2, 8), (96,)]
   MESHES = [(("x", 2), ("y", 4)), (("x", 2), ("y", 2), ("z", 2)), (("x", 3), ("y", 2)), (("x", 6),)]
@@ -245,7 +244,7 @@ class Text:
     return int(ref.split(")")[1]) if ":" in ref else dict(self.axes)[ref.strip('"')]
 
   def sharding(self, shape, priorities=True, even=False):
-    """Parameters' and results' are even: minipod keeps uneven ones, Shardy cuts them."""
+    """Shardings of parameters and results are even, because minipod keeps uneven ones and Shardy divides them."""
     refs = [r for r in self.refs() if self.rng.integers(2)]
     rank = len(shape)
     dims = [[] for _ in range(rank)]
@@ -258,7 +257,7 @@ class Text:
         dims[k].append(ref)
       else:
         rest.append(ref)
-    # Neighbouring sub-axes of one axis must be written as one.
+    # Adjacent sub-axes of one axis must be written as one.
     joined = [self.join(d) for d in dims]
     texts = []
     for d in joined:
@@ -309,7 +308,7 @@ class Text:
       b = self.pick(shape=shape)[0]
       self.emit(f"stablehlo.{self.choose('add', 'multiply')} {a}, {b} : {kind}", shape)
     elif case == "constraint" and self.rng.integers(6) == 0:
-      # No axes, but which dimensions are open.
+      # Groups have no axes, but say which dimensions are open.
       dims = ", ".join(self.choose("{?}", "{}") for _ in shape)
       self.emit(f"sdy.sharding_constraint {a} <@empty_mesh, [{dims}]> : {kind}", shape)
     elif case == "constraint":
@@ -355,7 +354,7 @@ class Text:
       self.emit(f"stablehlo.iota dim = 0 : {self.type(out)}", out)
     elif case == "group":
       b = self.pick(shape=shape)[0]
-      # All members of a group must have one shape.
+      # All members of a group must have the same shape.
       if shape not in self.SHAPES:
         return
       group = 2 * self.SHAPES.index(shape) + int(self.rng.integers(2))

@@ -1,4 +1,4 @@
-"""What the partitioner tells of its work: cost analysis, and dumps of the programs."""
+"""The partitioner's reports: cost analysis, and dumps of the programs."""
 
 import os
 
@@ -19,7 +19,7 @@ def test_cost_analysis():
   # 8 x 16 floats among 4 devices.
   assert costs["spmd.all_reduce.bytes"] == costs["spmd.wire_bytes"] == 2 * 512 * 3 / 4
   assert "spmd.all_gather.count" not in costs
-  # One device: there is nothing to say.
+  # One device: nothing to report.
   assert not any(name.startswith("spmd") for name in
                  jax.jit(jnp.add).lower(1., 1.).compile().cost_analysis())
 
@@ -49,12 +49,12 @@ def test_dump(tmp_path):
   assert any(line.startswith("//   all_gather: ") for line in head)
   assert any(line.startswith("//   stablehlo.cholesky, cholesky") for line in head), head
   assert (folder / partitioned[0].replace(".partitioned.mlir", ".commands.txt")).exists()
-  # What could not be compiled is there as it came.
+  # A program that could not be compiled is in the folder as it came.
   inputs = [n for n in names if ".input.mlir" in n]
   assert len(inputs) == len([n for n in names if n.endswith(".partitioned.mlir")]) + 1
 
 
 def test_dump_that_cannot_be_written():
-  """A folder that cannot be made costs a warning, not the program."""
+  """If the folder cannot be made, minipod prints a warning, and the program still runs."""
   out = scenario.run("print(int(jnp.add(1, 1)))", MINIPOD_DUMP="/proc/no/such/folder")
   assert out.strip() == "2"

@@ -1,4 +1,4 @@
-"""From any sharding to any other: every device gets exactly its part, by the collectives expected."""
+"""From any sharding to any other: every device gets exactly its part, through the expected collectives."""
 
 import re
 
@@ -21,7 +21,7 @@ def make_mesh(index):
 
 
 def random_spec(rng, mesh, rank):
-  """Axes in random order, spread over the dimensions or left out."""
+  """Axes in random order, distributed over the dimensions or left out."""
   dims = [[] for _ in range(rank)]
   for axis in rng.permutation(mesh.axis_names):
     dim = int(rng.integers(-1, rank))
@@ -64,7 +64,7 @@ def test_random(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_sums(seed):
-  """Terms of a sum, finished in whatever sharding is wanted."""
+  """Sums terms into any requested sharding."""
   rng = np.random.default_rng(seed)
   mesh = make_mesh(seed % len(MESHES))
   for _ in range(3):
@@ -83,7 +83,7 @@ def test_random_sums(seed):
 
 
 def test_device_orders():
-  """Meshes that number the devices otherwise, in both directions."""
+  """Meshes that number the devices differently, in both directions."""
   devices = np.array(jax.devices()[:8])
   value = np.arange(64, dtype=np.int32).reshape(8, 8)
   mesh = Mesh(devices[[3, 1, 7, 5, 0, 2, 4, 6]].reshape(2, 4), ("x", "y"))
@@ -119,7 +119,7 @@ def test_reduce_scatter():
   args = put(a, None, "y"), put(b, "y", None)
   assert kinds(f.lower(*args).compile()) == ["reduce-scatter"]
   check(f(*args), a @ b)
-  # Where the sum is wanted whole as well, it is made once.
+  # If the whole sum is also needed, it is computed once.
   g = jax.jit(lambda a, b: (a @ b, a @ b + 1), out_shardings=NamedSharding(mesh, P()))
   assert kinds(g.lower(*args).compile()) == ["all-reduce"]
 
@@ -158,5 +158,5 @@ print("right")
 
 
 def test_many_devices():
-  """Large meshes are searched by whole axes."""
+  """For large meshes, the search uses whole axes."""
   assert scenario.run(MANY, devices=128, timeout=120, MINIPOD_DEVICE_MEMORY="64MiB").strip() == "right"

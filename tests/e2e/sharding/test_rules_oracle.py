@@ -1,7 +1,7 @@
-"""The sharding rule of every op equals the one that Shardy's own registry gives it.
+"""The sharding rule of every op equals that of Shardy's own registry.
 
-Rules are compared as `minipod-opt --rules` prints them and as Shardy's pass in jaxlib writes them,
-op by op, up to the names of factors; on programs of every op (random_ops.py) and of JAX.
+The rules that `minipod-opt --rules` prints are compared with those of Shardy's pass in jaxlib, op by op, up to the
+names of factors.  The programs cover every op (random_ops.py) and come from JAX, too.
 """
 
 import collections
@@ -21,7 +21,7 @@ import propagation_oracle as oracle
 import random_ops
 
 PASSES = "builtin.module(func.func(sdy-populate-op-sharding-rules))"
-# Without operands nothing propagates.
+# Without operands, nothing propagates.
 SOURCES = {"stablehlo.constant", "stablehlo.iota", "sdy.constant", "sdy.mesh"}
 
 
@@ -41,8 +41,10 @@ def tensors(text):
 
 
 def canonical(rule):
-  """Per dimension its factors, by number of first use, with size and kinds; without factors of size 1
-  that say nothing because no other dimension has them."""
+  """For each dimension its factors, numbered by first use, with size and kinds.
+
+  Factors of size 1 are left out if no other dimension has them.
+  """
   if rule is None:
     return None
   match = re.fullmatch(r"#sdy\.op_sharding_rule<\((.*?)\)->\((.*?)\)(?: \{(.*?)\})?"
@@ -64,8 +66,8 @@ def rule_of(op):
   return str(op.attributes["sdy.sharding_rule"]) if "sdy.sharding_rule" in op.attributes else None
 
 
-# An operation of each kind whose rule is not the same in the Shardys of JAX 0.9 to 0.12: arguments,
-# operation, and its rule in that of 0.10.
+# Operations of all kinds whose rules differ between the Shardys of JAX 0.9 to 0.12: arguments, operation, and the rule
+# of 0.10.
 QUESTIONS = {
     "stablehlo.dynamic_update_slice": (
         "(%a: tensor<8x4xf32>, %b: tensor<4x4xf32>)",
@@ -104,7 +106,7 @@ def rule_in_shardy(arguments, operation):
 
 @functools.cache
 def otherwise():
-  """The operations that this Shardy has other rules for; minipod keeps those of 0.10."""
+  """The operations for which this Shardy has other rules; minipod keeps those of 0.10."""
   return {name for name, (arguments, operation, rule) in QUESTIONS.items()
           if rule_in_shardy(arguments, operation) != f"#sdy.op_sharding_rule<{rule}>"}
 
@@ -115,7 +117,7 @@ def test_every_rule_is_compared():
 
 
 def compare(text):
-  """How many ops of each name have a rule; fails where the two differ."""
+  """The number of ops of each name that have a rule; fails if the two differ."""
   text = oracle.opt(oracle.without_chlo(text), "--prepare")  # sugar has no rules
   counts = collections.Counter()
   with jax_mlir.make_ir_context():
@@ -127,7 +129,7 @@ def compare(text):
       assert their.name == my.name
       expected, found = rule_of(their), rule_of(my)
       if expected is None and my.name == "stablehlo.custom_call":
-        continue  # targets of minipod's own
+        continue  # minipod's own targets
       if my.name in otherwise():
         continue
       assert canonical(found) == canonical(expected), f"{my}\nShardy: {expected}"

@@ -1,4 +1,4 @@
-"""The training scripts: the same on all devices, by sharding annotations, as on one."""
+"""The training scripts have the same results on all devices, with sharding annotations, as on one."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def test_training(script):
 
 
 def test_transformer_is_sharded():
-  """Its parameters lie over both axes, and no device gathers more than it needs at a time."""
+  """Parameters are sharded over both axes, and no device gathers more than it needs at a time."""
   _, parameters, mesh = train_transformer.train(jax.devices(), steps=1)
   assert parameters["up"].addressable_shards[0].data.size * 8 == parameters["up"].size
   text = train_transformer.compiled(jax.devices()).as_text()

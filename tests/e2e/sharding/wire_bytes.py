@@ -1,9 +1,8 @@
-"""The bytes that a device receives in one run of a compiled program, counted from its HLO text.
+"""Counts the bytes that a device receives in one run of a compiled program, from its HLO text.
 
-minipod's as_text() and XLA's are read by the same function. Bodies of loops count once per round;
-of a conditional's branches the one that sends most counts. Ring algorithms are assumed, as
-everywhere: all_gather and all_to_all (g-1)/g of the result, all_reduce twice that, reduce_scatter
-g-1 times the result.
+The same function reads the as_text() of minipod and of XLA.  Bodies of loops count once per iteration.  Of a
+conditional's branches, the one that sends most counts.  The counts assume ring algorithms: all_gather and all_to_all
+(g-1)/g of the result, all_reduce twice that, reduce_scatter g-1 times the result.
 """
 
 import collections
@@ -45,7 +44,7 @@ def parse(text):
 
 
 def size(shape):
-  """Bytes of a shape, a tuple's altogether."""
+  """Bytes of a shape; for a tuple, of all its parts."""
   total = 0
   for kind, dims in re.findall(r"\b([a-z]+[0-9]*[a-z0-9]*)\[([0-9,]*)\]", shape):
     bits = BITS.get(kind) or int(re.search(r"[0-9]+", kind)[0])
@@ -57,7 +56,7 @@ def size(shape):
 
 
 def group_size(op, devices):
-  """How many devices take part in one of the op's groups."""
+  """The number of devices in one of the op's groups."""
   listed = re.search(r"replica_groups=\{\{([0-9,]*)\}", op.rest)
   if listed:
     return len(listed[1].split(","))
@@ -79,7 +78,7 @@ def wire(op, devices):
   kind = op.code.removesuffix("-start")
   received = size(op.shape)
   if op.code.endswith("-start") and kind in ("all-gather", "collective-permute"):
-    received //= 2  # the shape is operand and result
+    received //= 2  # the shape includes operand and result
   if kind == "collective-permute":
     pairs = re.search(r"source_target_pairs=\{(.*?)\}\}", op.rest)
     pairs = re.findall(r"\{?([0-9]+),([0-9]+)", pairs[1] if pairs else "")
@@ -98,7 +97,7 @@ def behind_copies(computation, name):
 
 
 def integer(computation, name):
-  """The value of an integer constant, also behind copies; None."""
+  """The value of an integer constant, also through copies; None."""
   op = behind_copies(computation, name)
   found = re.match(r"(-?[0-9]+)\)", op.rest) if op is not None and op.code == "constant" else None
   return int(found[1]) if found else None
@@ -112,7 +111,7 @@ class Counter:
     self.kinds = collections.Counter()
 
   def limit(self, loop, computation, name, condition):
-    """The constant with which a loop's counter is compared, which the loop may carry."""
+    """The constant that a loop's counter is compared with; the loop may carry it."""
     op = condition.get(name)
     if op is None or op.code != "get-tuple-element":
       return integer(condition, name)

@@ -1,4 +1,4 @@
-"""tools/bench/table.py: that it measures, and that its check finds what is worse and nothing else."""
+"""tools/bench/table.py measures, and its check finds exactly the cases that are worse."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def recorded(tmp_path):
     (row(wall=1.6, processor=1.6), "slower"),
     (row(temporaries=2 << 20), "memory"),
     (row(temporaries=(1 << 20) + 4096), None),
-    ({"minipod": {"error": "it died"}, "cpu": row()["cpu"]}, None),  # said by another check
+    ({"minipod": {"error": "it died"}, "cpu": row()["cpu"]}, None),  # another check reports it
 ])
 def test_check(recorded, now, complaint):
   worse = record.worse(recorded, {"a/b": now, "a/c": row(), "a/new": row(wall=9, processor=9)}, 1.5)
@@ -57,7 +57,7 @@ def test_recording_a_part(tmp_path, recorded):
   assert record.load(file)["cases"]["a/b"] == recorded["cases"]["a/b"]
   assert record.load(file)["cases"]["a/c"]["wall"] == 0.5
   assert record.other_machine(record.load(file)) == []
-  record.save({}, ["a/c"], file)  # a case that is no more
+  record.save({}, ["a/c"], file)  # a case that no longer exists
   assert list(record.load(file)["cases"]) == ["a/c"]
 
 
@@ -85,7 +85,7 @@ KIB, MIB = 1 << 10, 1 << 20
     (32 * MIB, 32 * MIB, {}, ("copy", 64 * MIB / 8e9 + 1e-3)),
     (64 * MIB, 32 * MIB, {}, ("triad", 96 * MIB / 9e9 + 1e-3)),
     (32 * MIB, 32 * MIB, {"in_place": 32 * MIB}, ("update", 64 * MIB / 20e9 + 1e-3)),
-    (4 * MIB, 4 * MIB, {}, ("copy", 2 * 8 * MIB / (80e9 * 8e9) ** 0.5)),  # halfway; one core is as quick
+    (4 * MIB, 4 * MIB, {}, ("copy", 2 * 8 * MIB / (80e9 * 8e9) ** 0.5)),  # halfway between both; one core is as fast
     (8 * MIB, 4 * MIB, {"flops": 2e9}, ("f32", 0.021)),
     (8 * MIB, 4 * MIB, {"flops": 2e9, "is_f64": 1}, ("f64", 0.041)),
     (KIB, KIB, {"transcendentals": 1e8}, ("f32", 0.031)),
@@ -100,7 +100,7 @@ def test_share(read, written, changed, expected):
 
 
 def test_limits_of_this_machine():
-  """The program's figures: all there, and the best of two runs is kept."""
+  """The program measures all limits, and keeps the better one of two runs."""
   if not limits.PROGRAM.exists():
     pytest.skip("the build has no minipod-bench-limits")
   measured = limits.measure()

@@ -1,4 +1,7 @@
-"""tools/foreign/: documents on both platforms, and what is read from frameworks' logs and time reports. Nothing is installed."""
+"""tools/foreign/: documents on both platforms, and reading frameworks' logs and time reports.
+
+Nothing is installed.
+"""
 
 import dataclasses
 import pathlib
@@ -91,7 +94,7 @@ def test_a_training_on_both_platforms(framework, tmp_path):
 
 def test_a_training_on_a_pod(framework, tmp_path):
   row, _ = frameworks.run_on_pod(framework, tmp_path, pathlib.Path(sysconfig.get_path("purelib")), 0)
-  # So short a step is mostly the host's own work, which the log has and the report has not.
+  # Most of such a short step is the host's own work, which the log includes and the report does not.
   assert "| a product | `v5e:2x2` |" in row and "nan" not in row and row.endswith(" GiB |"), row
 
 

@@ -1,4 +1,4 @@
-"""What `cmake --install` gives clients that are not Python, by the examples: built with it, and run."""
+"""`cmake --install` for clients outside Python: the examples are built with the installed files, and run."""
 
 import os
 import pathlib
@@ -10,12 +10,12 @@ import scenario
 
 ROOT = pathlib.Path(__file__).parents[3]
 EXAMPLES = ROOT / "tools" / "examples"
-SECONDS = 600  # what takes longer hangs
+SECONDS = 600  # seconds after which a process counts as hung
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror")
 
 
 def run(*words, code=0, **variables):
-  """The output of a command, which has ended with the exit code; otherwise its errors."""
+  """The output of a command that has ended with the exit code; otherwise its errors."""
   done = subprocess.run([*map(str, words)], env=scenario.environment(devices=None, **variables),
                         capture_output=True, text=True, timeout=SECONDS)
   assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
@@ -30,7 +30,7 @@ def needs(*programs):
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-  """A build, installed, and then moved to elsewhere."""
+  """A build that is installed and then moved."""
   needs("cmake")
   library = os.environ.get("MINIPOD_LIBRARY")
   build = pathlib.Path(library).resolve().parent if library else ROOT / "build"
@@ -59,7 +59,7 @@ def test_what_is_there(prefix):
   modules = libraries - {"pjrt_c_api_minipod_plugin.so"}
   assert modules < libraries and all(name.startswith("minipod_") for name in modules)
   assert (prefix / "share" / "minipod" / "v5e-16.yaml").exists()
-  for path in prefix.rglob("*"):  # nothing knows where it was made
+  for path in prefix.rglob("*"):  # no installed file contains the path where it was made
     assert not path.is_file() or path.suffix == ".so" or str(ROOT) not in path.read_text()
 
 

@@ -1,4 +1,4 @@
-"""minipod-topo --svg: pictures of pods that an XML parser reads."""
+"""minipod-topo --svg: an XML parser reads the pictures of pods."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ def test_pictures(topology, chips, hosts):
   width, height = int(picture.get("width")), int(picture.get("height"))
   circles = picture.findall(f".//{SVG}circle")
   assert len(circles) == chips
-  assert len({(c.get("cx"), c.get("cy")) for c in circles}) == chips  # none hides another
+  assert len({(c.get("cx"), c.get("cy")) for c in circles}) == chips  # no shape hides another
   assert len(picture.findall(f".//{SVG}rect[@class='host']")) == hosts
   for circle in circles:
     assert 0 < int(circle.get("cx")) < width and 0 < int(circle.get("cy")) < height

@@ -1,8 +1,8 @@
-"""Every block of commands in a README does what it says, or this file says why it is not run.
+"""Every block of commands in a README works as printed, or this file says why it is not run.
 
-Blocks stand in READMEs indented by four columns, or between fences. They run as printed, one shell for each block, in a
-folder that looks like the clone. Drawings and formulas are no commands. test_site.py checks what the site's pages
-print; their shell blocks without output are here.
+Blocks in READMEs are indented by four columns, or are between fences.  They run as printed, in one shell per block, in
+a folder that looks like the clone.  Drawings and formulas are not commands.  test_site.py checks the output on the
+site's pages; their shell blocks without output are tested here.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ import scenario
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = "tools/site/pages/"
-# Lines that are no commands: strokes of drawings, formulas, and a format of files.
+# Lines that are not commands: lines of drawings, formulas, and a format of files.
 DRAWN = re.compile(r"[─│▶▼▲◀┌└]|─▶|──|\| +\||^ *-*> |^ *(\w+ +)?\w* += ", re.MULTILINE)
 FENCED = re.compile(r"^```(sh|python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:(?<=\n\n)|\A)((?:    [^\n]*\n|\n(?=\n*    ))+)")
@@ -33,11 +33,11 @@ class Block:
 
   @property
   def name(self):
-    """Its first command, which is what the lists below know it by."""
+    """Its first command, by which the lists below identify it."""
     return next((line for line in self.commands()), "")
 
   def commands(self):
-    """Its commands; where there are some with `$ `, the other lines are what they print."""
+    """Its commands.  If some begin with `$ `, the other lines are their output."""
     lines = self.text.replace("\\\n", "").splitlines()
     marked = [line[2:] for line in lines if line.startswith("$ ")]
     return marked or [line for line in (re.sub(r"(^|\s+)# .*", "", line).rstrip() for line in lines) if line]
@@ -83,7 +83,7 @@ def page_file(page, caption):
 
 @dataclasses.dataclass
 class Run:
-  """How a block is run: what it prints, to either stream, and what is there before."""
+  """How a block is run: its expected output, and files that must exist before."""
   says: str
   code: int = 0
   files: dict = dataclasses.field(default_factory=dict)
@@ -91,7 +91,7 @@ class Run:
   variables: dict = dataclasses.field(default_factory=dict)
 
 
-# A test within a test: it is found, and not run a second time.
+# A test inside a test: it is found, but not run again.
 COLLECT = {"PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider"}
 HERE = {
   ("CONTRIBUTING.md", "cmake --build build --target test_pod && build/tests/test_pod"):
@@ -114,7 +114,7 @@ HERE = {
   (PAGES + "reports.md", "MINIPOD_TIME=model MINIPOD_VALUES=shapes MINIPOD_TOPOLOGY=v5e:16x16 .venv/bin/python train.py"):
     Run(r"this array has no values: f32\[\].*train\.py:12", code=1, files={"train.py": SCRIPT}),
 }
-# Who runs a block that is not run here; the test is looked for.
+# The test that runs a block that is not run here; this test must exist.
 ELSEWHERE = {
   ("README.md", "JAX_PLATFORMS=minipod MINIPOD_DEVICES=4 python example.py"): "processes/test_readme.py::test_alone",
   ("README.md", "import jax, numpy as np"): "processes/test_readme.py::test_alone",
@@ -143,7 +143,7 @@ ELSEWHERE = {
   (PAGES + "cookbook/pytorch.md", "import torch"): "pytorch/test_torch_first_steps.py::test_the_page",
   (PAGES + "cookbook/pytorch.md", "PJRT_DEVICE=MINIPOD python train.py"): "pytorch/test_torch_first_steps.py::test_the_page",
 }
-# Why a block is run by hand. Its scripts are there, and know the options that are printed.
+# Why a block is run manually.  Its scripts exist, and accept the printed options.
 BY_HAND = {
   ("README.md", "tools/demo"): "sets up a machine; tools/test is what runs this test",
   ("README.md", "pip install '.[jax]'"): "builds a wheel: tools/roots.py does, test_wheel.py has a smaller one",
@@ -177,7 +177,7 @@ def build_folder():
 
 @pytest.fixture
 def clone(tmp_path):
-  """A folder with what a clone has, into which commands may write."""
+  """A folder with the files of a clone, to which commands may write."""
   folder = tmp_path / "clone"
   folder.mkdir()
   for path in ROOT.iterdir():
@@ -189,7 +189,7 @@ def clone(tmp_path):
 
 
 def shell(text, folder, **variables):
-  """(exit code, what is printed to either stream) of lines for a shell, which ends at the first that fails."""
+  """(exit code, output on either stream) of lines for a shell, which ends at the first line that fails."""
   env = mpirun.environment(**variables)
   env["PATH"] = f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"
   process = subprocess.Popen(["bash", "-ec", text], cwd=folder, env=env, stdin=subprocess.DEVNULL, text=True,
@@ -224,7 +224,7 @@ def test_block(name, clone, tmp_path):
 
 
 def test_faults(clone):
-  """The faults of the README are taken, each way."""
+  """minipod accepts the faults of the README, in each form."""
   (clone / "script.py").write_text(SCRIPT)
   (clone / "faults.yaml").write_text(FAULTS)
   by_file, in_line, call = find("configs/README.md", "MINIPOD_FAULTS=faults.yaml python script.py").commands()

@@ -1,4 +1,4 @@
-"""Releases: the version is that of CMakeLists.txt everywhere; what tools/release refuses; the workflow that runs it."""
+"""Releases: all files have the version of CMakeLists.txt; what tools/release refuses; the workflow that runs it."""
 
 import pathlib
 import re
@@ -40,7 +40,8 @@ def test_the_version_of_the_build():
 
 
 def test_no_other_file_has_it():
-  """Only CMakeLists.txt and the changes name the version of minipod, and the help of tools/release as an example."""
+  """Only CMakeLists.txt and CHANGELOG.md contain the version of minipod, and the help of tools/release as an example.
+  """
   if not shutil.which("git") or not (ROOT / ".git").exists():
     pytest.skip("no clone here")
   found = subprocess.run(["git", "grep", "-nIwF", VERSION], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()

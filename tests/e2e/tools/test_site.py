@@ -1,7 +1,7 @@
-"""The site: its examples print what the pages show, its tables match the tree, and Sphinx has no warning.
+"""The site: its examples print the output on the pages, its tables are up to date, and Sphinx prints no warning.
 
-A page is a folder of its own, in which its blocks run one after the other (tools/site/blocks.py).  The commands that the
-tables of pages name, and that need nothing but a pod, are run, too.
+Each page has a folder of its own, in which its blocks run one after the other (tools/site/blocks.py).  The commands in
+tables of the pages also run, if they need only a pod.
 """
 
 import os
@@ -29,7 +29,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def execute(command, folder):
-  """What a command prints to either stream, in the environment of a test."""
+  """The output of a command on either stream, in the environment of a test."""
   env = scenario.environment(devices=None)
   env = {name: value for name, value in env.items() if name not in ("XLA_FLAGS", "PYTEST_ADDOPTS")}
   env["PATH"] = f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"
@@ -58,14 +58,14 @@ def test_the_page_of_the_command_has_every_verb():
 
 
 def test_the_walk_through_the_rooms_names_what_is_there():
-  """Files and folders of "Adding an op"."""
+  """Files and folders named in "Adding an op"."""
   page = (SITE / "pages/adding_an_op.md").read_text()
   named = re.findall(r"`((?:sim|tests|collectives)/[\w/.]+)`", page)
   assert len(named) > 20 and [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_every_file_is_used():
-  """If no command names a block with a caption, the block was never run."""
+  """If no command names a block with a caption, the block is never run."""
   for page in PAGES:
     made = blocks.read(page.read_text())
     commands = " ".join(command for block in made if block.kind == "console" for command, _ in block.commands())
@@ -81,7 +81,7 @@ def test_comparing():
 
 
 def test_lists_of_the_tree():
-  """What is read of the C lists is what the library has."""
+  """The lists read from the C code are those of the library."""
   listed = subprocess.run([sys.executable, "-m", "minipod", "options"], capture_output=True, text=True, check=True,
                           env=scenario.environment(devices=None)).stdout
   variables = re.findall(r'"variable": "(\w+)"', listed)
@@ -105,7 +105,7 @@ def test_sections_of_readmes():
 
 
 def commands_of_tables():
-  """Commands of the page of the command, and pods of the page of options."""
+  """Commands on the page of the command, and pods on the page of options."""
   for command in re.findall(r"^\| `(minipod (?:topo|network|info|doctor|options|man|completion)\b[^`]*)`",
                             (SITE / "pages/command.md").read_text(), re.MULTILINE):
     yield command
@@ -122,7 +122,7 @@ def test_commands_of_tables(tmp_path):
 
 
 def test_options_of_tables():
-  """The variables that the page of options explains first are some of the library's."""
+  """The library has the variables that the page of options explains first."""
   page = (SITE / "pages/options.md").read_text().partition("## All options")[0]
   first = re.findall(r"^\| `(MINIPOD_\w+)`", page, re.MULTILINE)
   assert len(first) >= 9 and set(first) <= set(re.findall(r"`(MINIPOD_\w+)`", generate.options()))
@@ -143,7 +143,7 @@ def test_tables_have_headers():
 
 
 def test_numbers_of_the_readme():
-  """They are those that were recorded: else tools/four_numbers.py --write puts them into it."""
+  """The README has the recorded numbers: otherwise tools/four_numbers.py --write writes them."""
   assert four_numbers.written(README) == README
   assert "| **" in four_numbers.markdown() and len(four_numbers.numbers()) == 4
   for number in four_numbers.numbers():
@@ -151,7 +151,7 @@ def test_numbers_of_the_readme():
 
 
 def test_prediction_counts_the_rows_of_the_table():
-  """Its figures are those that compare.py itself prints below the table."""
+  """The numbers are those that compare.py itself prints below the table."""
   text = (ROOT / "tools/published/README.md").read_text()
   rows, mean, worst = re.search(r"^\| all \| (\d+) \| ([\d.]+) % \| [+-]([\d.]+) %", text, re.MULTILINE).groups()
   number = four_numbers.prediction()
@@ -159,7 +159,7 @@ def test_prediction_counts_the_rows_of_the_table():
 
 
 def test_front_picture():
-  """The picture of the front page is the one that its script draws; times may differ as on the page."""
+  """The picture of the front page is what its script draws; times may differ as on the page."""
   words = lambda svg: "\n".join(re.findall(r"<text[^>]*>([^<]*)<", svg)) + "\n"
   drawn = front_picture.make()
   assert drawn.startswith("<svg ") and drawn.count("<circle") == 16
@@ -201,7 +201,7 @@ def test_screenshots(site, tmp_path):
 
 
 def test_the_probe_of_screenshots(tmp_path):
-  """What it is to find: a missing picture, a table without a header, text that is too wide."""
+  """Errors that it must find: a missing picture, a table without a header, text that is too wide."""
   if shots.browser() is None:
     pytest.skip("no Chromium here: apt install chromium-headless-shell")
   (tmp_path / "bad.html").write_text(

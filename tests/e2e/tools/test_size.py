@@ -1,4 +1,4 @@
-"""tools/size/measure.py: that it measures, and draws what it has measured."""
+"""tools/size/measure.py measures, and draws its measurements."""
 
 import json
 import pathlib

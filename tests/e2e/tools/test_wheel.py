@@ -1,5 +1,7 @@
-"""Building a wheel works without the packages that only tests need, and names missing ones; and the wheel runs on any
-machine, in an environment of its own."""
+"""Builds the wheel without packages that only tests need, and checks the messages about missing packages.
+
+The wheel runs on any machine, in an environment of its own.
+"""
 
 import os
 import pathlib
@@ -12,8 +14,7 @@ import zipfile
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[3]
-# Builds the wheel's library in a tree of its own, but for compiling: what is asked here is what it
-# needs.
+# Configures the wheel's library in a separate tree, but compiles nothing: the test asks only what the build requires.
 CONFIGURE = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -28,7 +29,7 @@ wheel_backend._build_library()
 
 
 def configure(folder, hidden=(), path=None):
-  """Configures as pip would, with pkg-config blind for the hidden packages."""
+  """Configures as pip would, but hides packages from pkg-config."""
   folders = subprocess.run(["pkg-config", "--variable", "pc_path", "pkg-config"],
                            capture_output=True, text=True, check=True).stdout.strip().split(":")
   seen = folder / "pkgconfig"
@@ -64,7 +65,7 @@ def test_without_their_packages_hwloc_and_libyaml_come_from_the_tree(tmp_path):
   assert "#define HWLOC_LINUX_SYS 1" in header and "#define HWLOC_SIZEOF_UNSIGNED_LONG 8" in header
 
 
-# The bundled libraries answer as the machine's: a machine, a described one, and a file.
+# The bundled libraries give the same answers as the machine's: for a machine, a described one, and a file.
 USE = r"""#include <hwloc.h>
 #include <stdio.h>
 #include <yaml.h>
@@ -143,7 +144,7 @@ def test_the_wheel_is_for_any_linux(wheel):
 
 @pytest.fixture(scope="module")
 def elsewhere(wheel, tmp_path_factory):
-  """An environment outside of the tree that has the wheel, and JAX from this one."""
+  """An environment outside the tree that has the wheel, and JAX from this one."""
   folder = tmp_path_factory.mktemp("elsewhere")
   subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
   (packages,) = folder.glob("lib/python*/site-packages")
@@ -172,7 +173,7 @@ def test_it_runs_in_an_environment_of_its_own(elsewhere):
 
 
 def backend(call):
-  """What a function of the backend returns."""
+  """The result of a function of the backend."""
   return subprocess.run(
       [sys.executable, "-c", f"import sys; sys.path.insert(0, sys.argv[1]); import wheel_backend\n"
        f"print(wheel_backend.{call})", str(ROOT / "pjrt" / "python")],
@@ -200,7 +201,7 @@ def test_metadata_needs_no_build(tmp_path):
 
 @pytest.mark.parametrize("tool", ["test", "demo"])
 def test_help_from_another_folder(tool):
-  """By a path that is relative to the folder it is called from."""
+  """With a path relative to the current folder."""
   done = subprocess.run([f"{ROOT.name}/tools/{tool}", "--help"], cwd=ROOT.parent, capture_output=True,
                         text=True, timeout=60)
   assert done.returncode == 0 and "Sets up" in done.stdout, done.stdout + done.stderr

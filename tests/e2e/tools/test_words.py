@@ -1,4 +1,4 @@
-"""tests/words.py finds unplain words in each kind of text, and leaves code and quoted names alone."""
+"""tests/words.py finds the listed phrases in each kind of text, but not in code and quoted names."""
 
 import pathlib
 import subprocess
