@@ -46,6 +46,9 @@ RULES = [
     (r"\b(?:is|are|was|were|be) (?:told|said)\b(?! apart)", "prints, reports, states, learns", ALL),
     (r"\b(?:is|are|has to be|be) taught\b", "minipod registers, patches, adds", ALL),
     (r"\bhas (?:it|them) as\b", "say who does what", ALL),
+    (r"\bas [\w']+ (?:has|have) (?:it|them)\b", "as in JAX, as in XLA", ALL),
+    (r"(?:^|[.!] )Has (?!(?:the (?:contract|interface)|no effect|to)\b)", "makes, lets: 'Makes the thread poll'", (COMMENT,)),
+    (r"\bwhat (?:came|comes) of\b", "the result of", ALL),
     # The field's words.
     (r"\bproducts? of matrices\b", "matmul; 'matmul utilisation' for the share of the peak", ALL),
     (r"\bin HBM or near\b|\bnear memory\b|\bfar memory\b", "VMEM, HBM, shared memory, L2", ALL),
@@ -65,6 +68,7 @@ RULES = [
     (r"\b(?:directly|right|just|comes?|stands?|inserted|put|goes|runs?) behind\b"
      r"|\bbehind (?:each|every|all) (?:other|sum|kernel|launch|copy|step|op|loop|product)s?\b", "after", TEXT),
     (r"\bcomes? of (?:it|them|each|this|that|the)\b", "is computed from; result", ALL),
+    (r"\bpretended\b", "simulated hosts", ALL),
     (r"\bby chance\b", "at random", ALL),
     (r"\b(?:can|could|may|cannot) be had\b|\bto be had\b", "is available; failed", ALL),
     (r"\b(?:come|comes|came) to lie\b", "is placed, aliases", ALL),

@@ -72,7 +72,7 @@ mp_packet_t *mp_packet_create_inline(mp_world_t *world, uint32_t from,
 
 // Hands a packet to the handler of its channel, which owns it then. Progress thread only.
 void mp_world_arrive(mp_world_t *world, mp_packet_t *packet);
-// Has the progress thread call mp_world_arrive soon. Any thread.
+// Makes the progress thread call mp_world_arrive soon. Any thread.
 void mp_world_post(mp_world_t *world, mp_packet_t *packet);
 // The process with this rank sends no more. Consumes `why`; only the first loss of a rank counts.
 // Progress thread only.

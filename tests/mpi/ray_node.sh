@@ -1,5 +1,5 @@
 #!/bin/bash
-# What two_hosts.sh runs once on each pretended host, for a cluster of Ray: its daemons, and on the first host a driver.
+# Runs once on each simulated host of two_hosts.sh, for a cluster of Ray: its daemons, and on the first host a driver.
 #
 #     SCRATCH=DIRECTORY tests/mpi/two_hosts.sh --plain --hosts N -- tests/mpi/ray_node.sh PYTHON ARGUMENTS…
 #

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What two_hosts.sh runs once on each pretended host, for a cluster that Slurm manages: its daemons, and on the first
+# Runs once on each simulated host of two_hosts.sh, for a cluster that Slurm manages: its daemons, and on the first
 # host a job step.
 #
 #     SCRATCH=DIRECTORY tests/mpi/two_hosts.sh --plain --hosts N -- tests/mpi/slurm_node.sh SRUN'S OPTIONS… COMMAND…

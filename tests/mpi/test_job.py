@@ -3,7 +3,7 @@
 
     tests/mpi/test_job.py --build BUILD [TEST…]
 
-Each test starts build/tests/mp_job (job.c) on one host or on two pretended ones.  Exits with 77
+Each test starts build/tests/mp_job (job.c) on one host or on two simulated ones.  Exits with 77
 where there is no mpirun.
 """
 
@@ -25,7 +25,7 @@ BUILD = HERE.parents[1] / "build"
 # that a job which waits for something that will not come does not end before this.
 SECONDS = 250
 DAY = str(24 * 3600)
-FORBIDDEN = 77  # what two_hosts.sh says where there cannot be pretended hosts
+FORBIDDEN = 77  # exit code of two_hosts.sh if it cannot make simulated hosts
 
 
 # Open MPI's files of a job: mpiruns that begin at the same time fail now and then where they make /tmp/ompi.HOST.USER.

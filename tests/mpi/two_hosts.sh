@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs a command, under mpirun or without, on pretended hosts: each has its own network, host name, IPC names and
+# Runs a command, under mpirun or without, on simulated hosts: each has its own network, host name, IPC names and
 # /dev/shm on this machine, and messages between them go through a bridge of virtual cables.
 #
 #     tests/mpi/two_hosts.sh [--own-cores] [--hosts N] [--ranks PER_HOST] [--mca NAME VALUE]… [-x NAME=VALUE]… COMMAND…
@@ -131,7 +131,7 @@ if [ "$launcher" = mpiexec.hydra ]; then
   exit
 fi
 
-# Host names are addresses, and only the pretended network is used; the hosts share the cores, so
+# Host names are addresses, and only the simulated network is used; the hosts share the cores, so
 # nothing is bound to them.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 "$scratch/enter" 1 mpirun --hostfile "$scratch/hosts" -n $((hosts * ranks)) \

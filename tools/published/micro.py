@@ -182,9 +182,7 @@ def time_text(seconds):
 
 
 def family_table(rows):
-  """For each family of (family, name, error): the mean, the mean that weighs too fast and too slow alike, and the
-  worst.
-  """
+  """For each family of (family, name, error): the number of rows, the mean size of errors, and the worst error."""
   lines = ["| family | rows | mean error | worst | of |", "|---|---|---|---|---|"]
   families = list(dict.fromkeys(family for family, _, _ in rows))
   for family in [*families, None]:

@@ -51,7 +51,7 @@ typedef struct {
   int (*join_begin)(mp_mpi_error_t error);
   // When *out_done, *out_who says which process this is.
   int (*join_test)(int *out_done, mp_mpi_who_t *out_who, mp_mpi_error_t error);
-  // Has `stop` called with `context` when MPI is finalized, while MPI still works.
+  // Makes MPI call `stop` with `context` when it is finalized, while MPI still works.
   int (*on_finalize)(void (*stop)(void *context), void *context, mp_mpi_error_t error);
 
   // Begin to send and to receive on our communicator; `data` must stay until `test` says that the

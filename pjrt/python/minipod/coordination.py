@@ -204,7 +204,7 @@ class Service:
 # ---- The client ----
 
 class Client:
-  """Has the interface of jaxlib's DistributedRuntimeClient; `error` is the type of the exceptions that it raises."""
+  """A client with the interface of jaxlib's DistributedRuntimeClient; `error` is the type of the exceptions that it raises."""
 
   def __init__(self, process: int, error, service: Service | None, address: str = ""):
     self._process, self._error, self._service, self._address = process, error, service, address
@@ -321,7 +321,7 @@ class Client:
 
 
 class NoPreemption:
-  """Has the interface of jaxlib's PreemptionSyncManager.  It never announces a preemption."""
+  """A manager with the interface of jaxlib's PreemptionSyncManager.  It never announces a preemption."""
 
   def reached_sync_point(self, step: int) -> bool:
     del step

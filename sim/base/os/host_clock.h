@@ -28,9 +28,9 @@ double mp_host_clock_seconds(void);
 // The same in nanoseconds for the client's threads, which it is shown to.
 int64_t mp_host_clock_show(void);
 
-// Has the clock stand until each stop has been followed by its mp_host_clock_go. It then stands for
-// MP_HOST_CLOCK_PAUSE_NS more: what comes in between calls that are so near to each other is the
-// client's own work for our devices, of which a host of the pod has few.
+// Stops the clock until each stop has been followed by its mp_host_clock_go, and for
+// MP_HOST_CLOCK_PAUSE_NS after that. Between calls that follow each other so quickly, the client
+// works for all devices of the pod, of which a host of the pod has few.
 void mp_host_clock_stop(void);
 void mp_host_clock_go(void);
 // The same for a stop that was no call of ours, but of the client around such calls: the clock

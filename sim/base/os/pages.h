@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Has the pages of a mapping (`address` is the beginning of a page) come from the node when they
-// are touched from now on. False where the system cannot or may not: then they come from wherever
-// the thread that touches them runs.
+// Makes the system take the pages of a mapping (`address` is the beginning of a page) from the node
+// when they are touched from now on. False if the system cannot or may not: then they come from the
+// node of the thread that touches them.
 bool mp_pages_bind(void *address, size_t bytes, int32_t node);
 
 // Bytes whose pages lie on a node that was asked about, or on others. What has not been touched

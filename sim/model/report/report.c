@@ -76,7 +76,7 @@ static void report_on_transfer(void *context, const mp_model_transfer_t *transfe
   REPORT_TELL(context, on_transfer, transfer, begin, end);
 }
 
-// Has the model tell what happens, or not.
+// Makes the model call the report at each event, or stops it.
 static void report_observe(mp_report_t *report, bool is_wanted) {
   const mp_model_observer_t observer = {.on_enqueue = report_on_enqueue,
                                         .on_launch = report_on_launch,

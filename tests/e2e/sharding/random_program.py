@@ -241,7 +241,7 @@ class Program:
         return size
 
   def shape(self, rank=None, low=1, high=4):
-    """A random type; half of the time the type of an existing value."""
+    """A random shape; half of the time the shape of an existing value."""
     ranks = range(low, high) if rank is None else [rank]
     known = sorted({v.shape for v in self.values + self.values_again
                     if len(v.shape) in ranks and 0 not in v.shape})

@@ -1,5 +1,5 @@
 // Joining through a key-value store over several hosts, which UCX connects. The hosts are
-// pretended: their processes say that they have another host name.
+// simulated: their processes report different host names.
 #include "sim/base/alloc.h"
 #include "tests/unit/support/processes/store_processes.h"
 #include "tests/unit/support/processes/ucx_sanitized.h"
@@ -145,7 +145,7 @@ static void a_process_dies_on_the_way(void **state) {
   if (!ucx_is_here()) skip();
   static const char *const moments[] = {"card", "connected"};
   for (int i = 0; i < 2; ++i) {
-    // On hosts that are only pretended a process sees the end of one of another.
+    // On simulated hosts, a process sees the end of a process on another host.
     const process_t dies[] = {
         {.rank = 0}, {.rank = 1}, {.rank = 2, .dies_at = moments[i], .tamper = other_host}};
     expect_failure(3, dies, 2, MP_UNAVAILABLE, "process 2 (pid ");

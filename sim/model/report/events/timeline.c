@@ -77,7 +77,7 @@ static void timeline_catch_up(mp_timeline_t *timeline) {
   timeline->late.size = 0;
 }
 
-// Has events go to the file, behind all that was late, or wait.
+// Writes events to the file, after all late events, or lets them wait.
 static void timeline_go_on(mp_timeline_t *timeline, bool is_late) {
   if (!is_late || timeline->late.size >= TIMELINE_LATE) timeline_catch_up(timeline);
   timeline->out = is_late ? &timeline->late : &timeline->buffer;

@@ -26,7 +26,7 @@ typedef struct {
   size_t size;
 } entry_t;
 
-// What came of a process.
+// The result of a process.
 typedef struct {
   mp_status_code_t code;
   char message[600];

@@ -24,7 +24,7 @@ const char *__tsan_default_suppressions(void) {
 }
 #endif
 
-// Whether UCX is here; it then connects pretended hosts over the loopback device. Prints what is
+// Whether UCX is here; it then connects simulated hosts over the loopback device. Prints what is
 // missing.
 static inline bool ucx_is_here(void) {
   setenv("UCX_NET_DEVICES", "lo", 1);
