@@ -218,7 +218,7 @@ def step(pod, model):
 
 def step_on(pod, model):
   environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
-                              # The table shows what is kept between the passes separately (README.md).
+                              # No memory limit, because memory is not compared (README.md).
                               "MINIPOD_TOPOLOGY": f"{pod} hbm:1TiB"}
   done = subprocess.run([sys.executable, ROOT / "tools/published/train_step.py", json.dumps(model)],
                         capture_output=True, text=True, env=environment)

@@ -108,7 +108,7 @@ class Job:
     return found
 
   def wait(self, what: str, is_done) -> float:
-    """Waits until it is done; returns when that was."""
+    """Waits until the condition holds; returns the time at which it did."""
     end = time.time() + SECONDS
     while not is_done():
       for process, running in self._processes.items():
