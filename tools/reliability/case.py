@@ -55,7 +55,7 @@ def parser(doc: str, processes: str) -> argparse.ArgumentParser:
 
 
 def judge_all(cases: list[Case]) -> int:
-  """Judges case by case, and says what came of all; the exit code is 1 if there are findings."""
+  """Judges case by case, and says the result of all; the exit code is 1 if there are findings."""
   for case in cases:
     print(case.judge(), flush=True)
   bad = sum(bool(case.findings) for case in cases)

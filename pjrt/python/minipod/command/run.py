@@ -31,12 +31,12 @@ _TAG = re.compile(rb"\[\d+,(\d+)\]<\w+>:")
 
 def _parser() -> argparse.ArgumentParser:
   parser = arguments.parser("run", ABOUT)
-  parser.add_argument("-n", "--processes", type=int, default=2, metavar="N")
+  parser.add_argument("-n", "--processes", type=int, default=2, metavar="N", help="number of processes; default: 2")
   parser.add_argument("--pod", help="the whole pod, divided among the processes (MINIPOD_TOPOLOGY)")
   parser.add_argument("--devices", type=int, help="devices of each process (MINIPOD_DEVICES)")
   parser.add_argument("--hosts", help="hosts for mpirun, a,b or a file; one process per slot")
   parser.add_argument("--launcher", choices=("auto", "mpirun", "plain"), default="auto",
-                      help="plain: without mpirun, on this host")
+                      help="plain: start the processes on this host, without mpirun; auto (the default): use mpirun if it is installed")
   parser.add_argument("--no-prefix", action="store_true", help="print lines without the number of their process")
   parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...",
                       help="a script (or -m MODULE) for this Python, or another command")
