@@ -59,14 +59,13 @@ static mp_status_t fuse_gathers_term(const gathers_t *g, uint32_t component, int
   MP_RETURN_IF_ERROR(mp_rewrite_insert_number(g->module, g->op, scalar, 0, &clamp[0]));
   MP_RETURN_IF_ERROR(
       mp_rewrite_insert_number(g->module, g->op, scalar, operand->dims[d] - 1, &clamp[2]));
-  MP_RETURN_IF_ERROR(
-      mp_rewrite_insert(g->module, g->op, MP_OP_CLAMP, clamp, 3, type, NULL, 0, out_term));
+  MP_RETURN_IF_ERROR(mp_rewrite_insert(g->module, g->op, MP_OP_CLAMP, clamp, 3, type, out_term));
   int64_t distance = 1;
   for (uint32_t k = (uint32_t)d + 1; k < g->num_indexed; ++k) distance *= operand->dims[k];
   if (distance == 1) return NULL;
   mp_value_t *factors[2] = {*out_term, NULL};
   MP_RETURN_IF_ERROR(mp_rewrite_insert_number(g->module, g->op, type, distance, &factors[1]));
-  return mp_rewrite_insert(g->module, g->op, MP_OP_MULTIPLY, factors, 2, type, NULL, 0, out_term);
+  return mp_rewrite_insert(g->module, g->op, MP_OP_MULTIPLY, factors, 2, type, out_term);
 }
 
 // The number of the element, or slice, of each index vector.
@@ -77,8 +76,7 @@ static mp_status_t fuse_gathers_places(const gathers_t *g, mp_value_t **out_plac
   for (uint32_t k = 1; k < g->num_indexed; ++k) {
     mp_value_t *terms[2] = {*out_places, NULL};
     MP_RETURN_IF_ERROR(fuse_gathers_term(g, k, map.values[k], &terms[1]));
-    MP_RETURN_IF_ERROR(
-        mp_rewrite_insert(g->module, g->op, MP_OP_ADD, terms, 2, type, NULL, 0, out_places));
+    MP_RETURN_IF_ERROR(mp_rewrite_insert(g->module, g->op, MP_OP_ADD, terms, 2, type, out_places));
   }
   return NULL;
 }
@@ -96,7 +94,7 @@ static mp_status_t fuse_gathers_table(const gathers_t *g, mp_value_t **out_table
     }
   }
   MP_RETURN_IF_ERROR(mp_type_tensor(g->module->arena, operand->dtype, dims, rank, &type));
-  return mp_rewrite_insert(g->module, g->op, MP_OP_RESHAPE, &g->op->operands[0], 1, type, NULL, 0,
+  return mp_rewrite_insert(g->module, g->op, MP_OP_RESHAPE, &g->op->operands[0], 1, type,
                            out_table);
 }
 

@@ -145,8 +145,13 @@ static mp_status_t host_values_insert(places_t *p, mp_value_t *value, mp_op_t *p
   const mp_attr_t *target = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_string(p->module->arena, MP_STR(MP_PLACEMENT_TARGET), &target));
   const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_CALL_TARGET_NAME, target);
-  return mp_rewrite_insert(p->module, position, MP_OP_CUSTOM_CALL, &value, 1, value->type, &attr, 1,
-                           out_value);
+  const mp_op_one_t op = {.code = MP_OP_CUSTOM_CALL,
+                          .type = value->type,
+                          .operands = &value,
+                          .num_operands = 1,
+                          .attrs = &attr,
+                          .num_attrs = 1};
+  return mp_rewrite_insert_op(p->module, position, &op, out_value);
 }
 
 // A copy of the op, before a position.

@@ -2,16 +2,6 @@
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// Inserts a transpose of `value` before `position`. Dimension k of its result is dimension
-// permutation[k] of `value`.
-static mp_status_t layouts_insert_transpose(mp_module_t *module, mp_op_t *position,
-                                            mp_value_t *value, const int64_t *permutation,
-                                            const mp_type_t *type, mp_value_t **out_value) {
-  mp_named_attr_t attr;
-  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_PERMUTATION, permutation, type->rank, &attr));
-  return mp_rewrite_insert(module, position, MP_OP_TRANSPOSE, &value, 1, type, &attr, 1, out_value);
-}
-
 typedef struct {
   const mp_value_t *from;
   mp_value_t *to;
@@ -59,8 +49,8 @@ static mp_status_t layouts_change_parameter(mp_module_t *module, uint32_t index)
       layouts_find_order(module, layouts_attrs_of(main->arg_attrs, index), argument->type, &order));
   if (order.type == NULL) return NULL;
   replacement_t replacement = {.from = argument};
-  MP_RETURN_IF_ERROR(layouts_insert_transpose(module, main->body->first, argument, order.to_logical,
-                                              argument->type, &replacement.to));
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_transpose(
+      module, main->body->first, argument, order.to_logical, argument->type, &replacement.to));
   argument->type = order.type;
   return mp_block_walk(main->body, layouts_replace, &replacement);
 }
@@ -86,8 +76,8 @@ static mp_status_t layouts_change_result(mp_module_t *module, uint32_t index) {
   if (layouts_undoes(value, &order)) {
     physical = value->op->operands[0];
   } else {
-    MP_RETURN_IF_ERROR(layouts_insert_transpose(module, terminator, value, order.to_physical,
-                                                order.type, &physical));
+    MP_RETURN_IF_ERROR(mp_rewrite_insert_transpose(module, terminator, value, order.to_physical,
+                                                   order.type, &physical));
   }
   terminator->operands[index] = physical;
   main->result_types[index] = order.type;

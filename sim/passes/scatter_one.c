@@ -98,10 +98,15 @@ static mp_status_t scatter_one_component(const scatter_t *s, uint32_t k, mp_valu
     MP_RETURN_IF_ERROR(
         mp_rewrite_ints(s->module, MP_ATTR_LIMIT_INDICES, limits, type->rank, &attrs[1]));
     MP_RETURN_IF_ERROR(mp_rewrite_ints(s->module, MP_ATTR_STRIDES, strides, type->rank, &attrs[2]));
-    MP_RETURN_IF_ERROR(
-        mp_rewrite_insert(s->module, s->op, MP_OP_SLICE, &value, 1, one, attrs, 3, &value));
+    const mp_op_one_t made = {.code = MP_OP_SLICE,
+                              .type = one,
+                              .operands = &value,
+                              .num_operands = 1,
+                              .attrs = attrs,
+                              .num_attrs = 3};
+    MP_RETURN_IF_ERROR(mp_rewrite_insert_op(s->module, s->op, &made, &value));
   }
-  return mp_rewrite_insert(s->module, s->op, MP_OP_RESHAPE, &value, 1, scalar, NULL, 0, out_value);
+  return mp_rewrite_insert(s->module, s->op, MP_OP_RESHAPE, &value, 1, scalar, out_value);
 }
 
 // is_inside = is_inside and index `direction` number
@@ -121,13 +126,18 @@ static mp_status_t scatter_one_require(scatter_t *s, mp_value_t *index, uint32_t
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(arena, MP_DTYPE_BOOL, NULL, 0, &type));
   mp_value_t *both[2] = {s->is_inside, NULL};
-  MP_RETURN_IF_ERROR(
-      mp_rewrite_insert(s->module, s->op, MP_OP_COMPARE, pair, 2, type, attrs, 2, &both[1]));
+  const mp_op_one_t made = {.code = MP_OP_COMPARE,
+                            .type = type,
+                            .operands = pair,
+                            .num_operands = 2,
+                            .attrs = attrs,
+                            .num_attrs = 2};
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(s->module, s->op, &made, &both[1]));
   if (s->is_inside == NULL) {
     s->is_inside = both[1];
     return NULL;
   }
-  return mp_rewrite_insert(s->module, s->op, MP_OP_AND, both, 2, type, NULL, 0, &s->is_inside);
+  return mp_rewrite_insert(s->module, s->op, MP_OP_AND, both, 2, type, &s->is_inside);
 }
 
 // The start of the window, and whether all of it is inside of the operand.
@@ -161,20 +171,24 @@ static mp_status_t scatter_one_combine(const scatter_t *s, mp_value_t **out_valu
   MP_RETURN_IF_ERROR(
       mp_rewrite_ints(s->module, MP_ATTR_SLICE_SIZES, s->window->dims, operand->rank, &sizes));
   mp_value_t *old = NULL, *update = NULL;
-  MP_RETURN_IF_ERROR(mp_rewrite_insert(s->module, s->op, MP_OP_DYNAMIC_SLICE, values,
-                                       1 + operand->rank, s->window, &sizes, 1, &old));
+  const mp_op_one_t made = {.code = MP_OP_DYNAMIC_SLICE,
+                            .type = s->window,
+                            .operands = values,
+                            .num_operands = 1 + operand->rank,
+                            .attrs = &sizes,
+                            .num_attrs = 1};
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(s->module, s->op, &made, &old));
   MP_RETURN_IF_ERROR(mp_rewrite_insert(s->module, s->op, MP_OP_RESHAPE, &s->op->operands[2], 1,
-                                       s->window, NULL, 0, &update));
+                                       s->window, &update));
   if (s->kind != MP_REDUCE_SECOND) {
     mp_value_t *pair[2] = {old, update};
     MP_RETURN_IF_ERROR(mp_rewrite_insert(s->module, s->op, mp_reduce_kind_opcode(s->kind), pair, 2,
-                                         s->window, NULL, 0, &update));
+                                         s->window, &update));
   }
   *out_value = update;
   if (s->is_inside == NULL) return NULL;
   mp_value_t *choice[3] = {s->is_inside, update, old};
-  return mp_rewrite_insert(s->module, s->op, MP_OP_SELECT, choice, 3, s->window, NULL, 0,
-                           out_value);
+  return mp_rewrite_insert(s->module, s->op, MP_OP_SELECT, choice, 3, s->window, out_value);
 }
 
 // Whether steps can take and put the window, and all numbers that are compared with indices fit

@@ -16,14 +16,10 @@ static mp_status_t splat_visit(void *context, mp_op_t *op) {
   if (mp_type_num_bytes(type, &bytes) && bytes <= MP_SPLAT_MIN_BYTES) return NULL;
 
   const mp_type_t *scalar_type = NULL;
-  const mp_attr_t *element = NULL;
   mp_value_t *scalar = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, type->dtype, NULL, 0, &scalar_type));
-  MP_RETURN_IF_ERROR(mp_attr_make_dense(module->arena, scalar_type, value->u.dense.data,
-                                        mp_dtype_size(type->dtype), true, &element));
-  const mp_named_attr_t scalar_attr = mp_rewrite_attr(MP_ATTR_VALUE, element);
-  MP_RETURN_IF_ERROR(mp_rewrite_insert(module, op, MP_OP_CONSTANT, NULL, 0, scalar_type,
-                                       &scalar_attr, 1, &scalar));
+  MP_RETURN_IF_ERROR(
+      mp_rewrite_insert_constant(module, op, scalar_type, value->u.dense.data, &scalar));
   mp_named_attr_t dims_attr;
   MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_BROADCAST_DIMENSIONS, NULL, 0, &dims_attr));
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(module, op, &scalar, 1));

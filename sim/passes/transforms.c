@@ -50,8 +50,13 @@ static mp_status_t transforms_visit(void *context, mp_op_t *op) {
       }
       return mp_rewrite_set_operands(module, op, &value, 1);
     }
-    MP_RETURN_IF_ERROR(
-        mp_rewrite_insert(module, op, MP_OP_FFT, &value, 1, between, attrs, num_attrs, &value));
+    const mp_op_one_t made = {.code = MP_OP_FFT,
+                              .type = between,
+                              .operands = &value,
+                              .num_operands = 1,
+                              .attrs = attrs,
+                              .num_attrs = num_attrs};
+    MP_RETURN_IF_ERROR(mp_rewrite_insert_op(module, op, &made, &value));
   }
   return NULL;
 }

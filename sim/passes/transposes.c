@@ -96,13 +96,9 @@ static mp_status_t transposes_insert(mp_module_t *module, mp_op_t *position, mp_
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, dtype, old, before.count, &old_type));
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, dtype, now, order->count, &now_type));
   mp_value_t *flat = NULL;
-  mp_named_attr_t attr;
   MP_RETURN_IF_ERROR(
-      mp_rewrite_ints(module, MP_ATTR_PERMUTATION, permutation, order->count, &attr));
-  MP_RETURN_IF_ERROR(
-      mp_rewrite_insert(module, position, MP_OP_RESHAPE, &start, 1, old_type, NULL, 0, &flat));
-  return mp_rewrite_insert(module, position, MP_OP_TRANSPOSE, &flat, 1, now_type, &attr, 1,
-                           out_value);
+      mp_rewrite_insert(module, position, MP_OP_RESHAPE, &start, 1, old_type, &flat));
+  return mp_rewrite_insert_transpose(module, position, flat, permutation, now_type, out_value);
 }
 
 static mp_status_t transposes_visit(void *context, mp_op_t *op) {

@@ -37,10 +37,15 @@ static mp_status_t trivial_become_binary(mp_module_t *module, mp_op_t *op) {
   mp_value_t *pair[2] = {NULL, NULL};
   mp_named_attr_t dims;
   MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_BROADCAST_DIMENSIONS, NULL, 0, &dims));
-  MP_RETURN_IF_ERROR(mp_rewrite_insert(module, op, MP_OP_BROADCAST_IN_DIM, &op->operands[1], 1,
-                                       type, &dims, 1, &pair[0]));
+  const mp_op_one_t made = {.code = MP_OP_BROADCAST_IN_DIM,
+                            .type = type,
+                            .operands = &op->operands[1],
+                            .num_operands = 1,
+                            .attrs = &dims,
+                            .num_attrs = 1};
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(module, op, &made, &pair[0]));
   MP_RETURN_IF_ERROR(
-      mp_rewrite_insert(module, op, MP_OP_RESHAPE, &op->operands[0], 1, type, NULL, 0, &pair[1]));
+      mp_rewrite_insert(module, op, MP_OP_RESHAPE, &op->operands[0], 1, type, &pair[1]));
   op->num_regions = 0;
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(module, op, pair, 2));
   return mp_rewrite_become(module, op, code, NULL, 0);

@@ -41,22 +41,14 @@ static mp_status_t call_layouts_find(mp_module_t *module, const mp_op_t *op, mp_
   return mp_type_tensor(module->arena, type->dtype, dims, type->rank, &out_order->type);
 }
 
-static mp_status_t call_layouts_transpose(mp_module_t *module, mp_op_t *position, mp_value_t *value,
-                                          const int64_t *permutation, const mp_type_t *type,
-                                          mp_value_t **out_value) {
-  mp_named_attr_t attr;
-  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_PERMUTATION, permutation, type->rank, &attr));
-  return mp_rewrite_insert(module, position, MP_OP_TRANSPOSE, &value, 1, type, &attr, 1, out_value);
-}
-
 static mp_status_t call_layouts_change_operand(mp_module_t *module, mp_op_t *op, uint32_t index) {
   order_t order;
   mp_value_t *value = op->operands[index];
   MP_RETURN_IF_ERROR(
       call_layouts_find(module, op, MP_ATTR_OPERAND_LAYOUTS, index, value->type, &order));
   if (order.type == NULL) return NULL;
-  return call_layouts_transpose(module, op, value, order.to_memory, order.type,
-                                &op->operands[index]);
+  return mp_rewrite_insert_transpose(module, op, value, order.to_memory, order.type,
+                                     &op->operands[index]);
 }
 
 typedef struct {
@@ -84,8 +76,8 @@ static mp_status_t call_layouts_change_results(mp_module_t *module, mp_op_t *op)
     MP_RETURN_IF_ERROR(call_layouts_find(module, op, MP_ATTR_RESULT_LAYOUTS, i, type, &order));
     if (order.type == NULL) continue;
     op->results[i].type = order.type;
-    MP_RETURN_IF_ERROR(call_layouts_transpose(module, op->next, &op->results[i], order.to_program,
-                                              type, &change.results[i]));
+    MP_RETURN_IF_ERROR(mp_rewrite_insert_transpose(module, op->next, &op->results[i],
+                                                   order.to_program, type, &change.results[i]));
     is_changed = true;
   }
   return is_changed ? mp_module_walk(module, call_layouts_replace, &change) : NULL;

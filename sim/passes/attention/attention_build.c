@@ -16,8 +16,13 @@ static mp_value_t *attention_build_op(mp_attention_build_t *b, mp_opcode_t code,
                                       uint32_t num_attrs) {
   mp_value_t *value = NULL;
   if (b->status != NULL) return NULL;
-  attention_build_failed(b, mp_rewrite_insert(b->module, b->position, code, operands, num_operands,
-                                              type, attrs, num_attrs, &value));
+  const mp_op_one_t op = {.code = code,
+                          .type = type,
+                          .operands = operands,
+                          .num_operands = num_operands,
+                          .attrs = attrs,
+                          .num_attrs = num_attrs};
+  attention_build_failed(b, mp_rewrite_insert_op(b->module, b->position, &op, &value));
   return value;
 }
 
@@ -39,13 +44,12 @@ static mp_named_attr_t attention_build_list(mp_attention_build_t *b, mp_attr_nam
 
 static mp_value_t *attention_build_constant(mp_attention_build_t *b, const mp_type_t *type,
                                             const void *element) {
-  const mp_attr_t *value = NULL;
-  if (b->status != NULL ||
-      attention_build_failed(b, mp_attr_make_dense(b->module->arena, type, element,
-                                                   mp_dtype_size(type->dtype), true, &value)))
-    return NULL;
-  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
-  return attention_build_op(b, MP_OP_CONSTANT, NULL, 0, type, &attr, 1);
+  mp_value_t *value = NULL;
+  if (b->status == NULL) {
+    attention_build_failed(
+        b, mp_rewrite_insert_constant(b->module, b->position, type, element, &value));
+  }
+  return value;
 }
 
 mp_value_t *mp_attention_number(mp_attention_build_t *b, const mp_type_t *type, double number) {

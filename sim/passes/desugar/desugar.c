@@ -58,10 +58,8 @@ static mp_status_t desugar_if(mp_module_t *module, mp_op_t *op) {
   const mp_type_t *index_type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_S32, NULL, 0, &index_type));
   mp_value_t *value = op->operands[0];
-  MP_RETURN_IF_ERROR(
-      mp_rewrite_insert(module, op, MP_OP_NOT, &value, 1, value->type, NULL, 0, &value));
-  MP_RETURN_IF_ERROR(
-      mp_rewrite_insert(module, op, MP_OP_CONVERT, &value, 1, index_type, NULL, 0, &value));
+  MP_RETURN_IF_ERROR(mp_rewrite_insert(module, op, MP_OP_NOT, &value, 1, value->type, &value));
+  MP_RETURN_IF_ERROR(mp_rewrite_insert(module, op, MP_OP_CONVERT, &value, 1, index_type, &value));
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(module, op, &value, 1));
   return mp_rewrite_become(module, op, MP_OP_CASE, NULL, 0);
 }

@@ -232,7 +232,12 @@ mp_status_t mp_desugar_einsum(mp_module_t *module, mp_op_t *op) {
   mp_value_t *product = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, op->results[0].type->dtype, pairing.product_dims,
                                     pairing.product.count, &type));
-  MP_RETURN_IF_ERROR(
-      mp_rewrite_insert(module, op, MP_OP_DOT_GENERAL, values, 2, type, attrs, 4, &product));
+  const mp_op_one_t made = {.code = MP_OP_DOT_GENERAL,
+                            .type = type,
+                            .operands = values,
+                            .num_operands = 2,
+                            .attrs = attrs,
+                            .num_attrs = 4};
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(module, op, &made, &product));
   return desugar_einsum_become_transpose(module, op, product, &pairing.product, &result);
 }

@@ -20,40 +20,36 @@ typedef struct {
 // ---- arithmetic ----
 
 static mp_value_t *desugar_functions_make(maker_t *m, mp_opcode_t code, mp_value_t *const *operands,
-                                          uint32_t count, const mp_type_t *type,
-                                          const mp_named_attr_t *attrs, uint32_t num_attrs) {
+                                          uint32_t count, const mp_type_t *type) {
   mp_value_t *value = NULL;
   if (m->status != NULL) return NULL;
-  m->status =
-      mp_rewrite_insert(m->module, m->op, code, operands, count, type, attrs, num_attrs, &value);
+  m->status = mp_rewrite_insert(m->module, m->op, code, operands, count, type, &value);
   return value;
 }
 
 static mp_value_t *desugar_functions_unary(maker_t *m, mp_opcode_t code, mp_value_t *x) {
-  return desugar_functions_make(m, code, &x, 1, m->type, NULL, 0);
+  return desugar_functions_make(m, code, &x, 1, m->type);
 }
 
 static mp_value_t *desugar_functions_binary(maker_t *m, mp_opcode_t code, mp_value_t *x,
                                             mp_value_t *y) {
   mp_value_t *const operands[] = {x, y};
-  return desugar_functions_make(m, code, operands, 2, m->type, NULL, 0);
+  return desugar_functions_make(m, code, operands, 2, m->type);
 }
 
 static mp_value_t *desugar_functions_ternary(maker_t *m, mp_opcode_t code, mp_value_t *x,
                                              mp_value_t *y, mp_value_t *z) {
   mp_value_t *const operands[] = {x, y, z};
-  return desugar_functions_make(m, code, operands, 3, m->type, NULL, 0);
+  return desugar_functions_make(m, code, operands, 3, m->type);
 }
 
 static mp_value_t *desugar_functions_number(maker_t *m, double number) {
   char data[16];
-  const mp_attr_t *dense = NULL;
+  mp_value_t *value = NULL;
   if (m->status != NULL) return NULL;
   mp_float_encode(m->type->dtype, number, data);
-  m->status = mp_attr_make_dense(m->module->arena, m->type, data, mp_dtype_size(m->type->dtype),
-                                 true, &dense);
-  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, dense);
-  return desugar_functions_make(m, MP_OP_CONSTANT, NULL, 0, m->type, &attr, 1);
+  m->status = mp_rewrite_insert_constant(m->module, m->op, m->type, data, &value);
+  return value;
 }
 
 static mp_value_t *desugar_functions_compare(maker_t *m, mp_value_t *x, uint32_t direction,
@@ -72,7 +68,15 @@ static mp_value_t *desugar_functions_compare(maker_t *m, mp_value_t *x, uint32_t
   }
   const mp_named_attr_t attrs[] = {mp_rewrite_attr(MP_ATTR_COMPARE_TYPE, kind),
                                    mp_rewrite_attr(MP_ATTR_COMPARISON_DIRECTION, order)};
-  return desugar_functions_make(m, MP_OP_COMPARE, operands, 2, type, attrs, 2);
+  const mp_op_one_t compare = {.code = MP_OP_COMPARE,
+                               .type = type,
+                               .operands = operands,
+                               .num_operands = 2,
+                               .attrs = attrs,
+                               .num_attrs = 2};
+  mp_value_t *value = NULL;
+  if (m->status == NULL) m->status = mp_rewrite_insert_op(m->module, m->op, &compare, &value);
+  return value;
 }
 
 static mp_value_t *desugar_functions_less(maker_t *m, mp_value_t *x, mp_value_t *y) {
@@ -355,7 +359,7 @@ mp_status_t mp_desugar_function_call(mp_module_t *module, mp_op_t *op) {
     x = desugar_functions_unary(&m, MP_OP_CONVERT, x);
   }
   x = formula(&m, x);
-  if (is_narrow) (void)desugar_functions_make(&m, MP_OP_CONVERT, &x, 1, type, NULL, 0);
+  if (is_narrow) (void)desugar_functions_make(&m, MP_OP_CONVERT, &x, 1, type);
   MP_RETURN_IF_ERROR(m.status);
   return desugar_functions_become_last(module, op);
 }

@@ -61,8 +61,7 @@ static mp_status_t desugar_products_convert_operands(mp_module_t *module, mp_op_
     const mp_type_t *type = NULL;
     if ((*operand)->type->dtype == dtype) continue;
     MP_RETURN_IF_ERROR(desugar_products_type(module, (*operand)->type, dtype, &type));
-    MP_RETURN_IF_ERROR(
-        mp_rewrite_insert(module, op, MP_OP_CONVERT, operand, 1, type, NULL, 0, operand));
+    MP_RETURN_IF_ERROR(mp_rewrite_insert(module, op, MP_OP_CONVERT, operand, 1, type, operand));
   }
   return NULL;
 }
@@ -79,8 +78,13 @@ mp_status_t mp_desugar_product(mp_module_t *module, mp_op_t *op, mp_op_t **out_o
   const mp_type_t *type = NULL;
   mp_value_t *product = NULL;
   MP_RETURN_IF_ERROR(desugar_products_type(module, result, dtype, &type));
-  MP_RETURN_IF_ERROR(mp_rewrite_insert(module, op, op->code, op->operands, op->num_operands, type,
-                                       op->attrs, op->num_attrs, &product));
+  const mp_op_one_t made = {.code = op->code,
+                            .type = type,
+                            .operands = op->operands,
+                            .num_operands = op->num_operands,
+                            .attrs = op->attrs,
+                            .num_attrs = op->num_attrs};
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(module, op, &made, &product));
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(module, op, &product, 1));
   *out_op = product->op;
   return mp_rewrite_become(module, op, MP_OP_CONVERT, NULL, 0);

@@ -30,48 +30,72 @@ mp_status_t mp_rewrite_set_operands(mp_module_t *module, mp_op_t *op, mp_value_t
   return NULL;
 }
 
-mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *position, mp_opcode_t code,
-                              mp_value_t *const *operands, uint32_t num_operands,
-                              const mp_type_t *type, const mp_named_attr_t *attrs,
-                              uint32_t num_attrs, mp_value_t **out_value) {
+mp_status_t mp_rewrite_insert_op(mp_module_t *module, mp_op_t *position, const mp_op_one_t *op,
+                                 mp_value_t **out_value) {
   mp_named_attr_t *all = NULL;
   uint32_t count = 0;
-  MP_RETURN_IF_ERROR(mp_schema_complete(module->arena, code, attrs, num_attrs, &all, &count));
-  const mp_op_spec_t spec = {.code = code,
+  MP_RETURN_IF_ERROR(
+      mp_schema_complete(module->arena, op->code, op->attrs, op->num_attrs, &all, &count));
+  const mp_op_spec_t spec = {.code = op->code,
                              .loc = position->loc,
-                             .num_operands = num_operands,
-                             .operands = operands,
+                             .num_operands = op->num_operands,
+                             .operands = op->operands,
                              .num_results = 1,
-                             .result_types = &type,
+                             .result_types = &op->type,
                              .num_attrs = count,
                              .attrs = all};
-  mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
-  mp_block_insert_before(position, op);
-  *out_value = &op->results[0];
+  mp_op_t *made = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &made));
+  mp_block_insert_before(position, made);
+  *out_value = &made->results[0];
   return NULL;
+}
+
+mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *position, mp_opcode_t code,
+                              mp_value_t *const *operands, uint32_t num_operands,
+                              const mp_type_t *type, mp_value_t **out_value) {
+  const mp_op_one_t op = {
+      .code = code, .type = type, .operands = operands, .num_operands = num_operands};
+  return mp_rewrite_insert_op(module, position, &op, out_value);
+}
+
+mp_status_t mp_rewrite_insert_transpose(mp_module_t *module, mp_op_t *position, mp_value_t *value,
+                                        const int64_t *permutation, const mp_type_t *type,
+                                        mp_value_t **out_value) {
+  mp_named_attr_t attr;
+  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_PERMUTATION, permutation, type->rank, &attr));
+  const mp_op_one_t op = {.code = MP_OP_TRANSPOSE,
+                          .type = type,
+                          .operands = &value,
+                          .num_operands = 1,
+                          .attrs = &attr,
+                          .num_attrs = 1};
+  return mp_rewrite_insert_op(module, position, &op, out_value);
+}
+
+mp_status_t mp_rewrite_insert_constant(mp_module_t *module, mp_op_t *position,
+                                       const mp_type_t *type, const void *element,
+                                       mp_value_t **out_value) {
+  const mp_attr_t *value = NULL;
+  MP_RETURN_IF_ERROR(
+      mp_attr_make_dense(module->arena, type, element, mp_dtype_size(type->dtype), true, &value));
+  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
+  const mp_op_one_t op = {.code = MP_OP_CONSTANT, .type = type, .attrs = &attr, .num_attrs = 1};
+  return mp_rewrite_insert_op(module, position, &op, out_value);
 }
 
 mp_status_t mp_rewrite_insert_zero(mp_module_t *module, mp_op_t *position, mp_dtype_t dtype,
                                    mp_value_t **out_value) {
   const mp_type_t *type = NULL;
-  const mp_attr_t *value = NULL;
   static const char zero[16];
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, dtype, NULL, 0, &type));
-  MP_RETURN_IF_ERROR(
-      mp_attr_make_dense(module->arena, type, zero, mp_dtype_size(dtype), true, &value));
-  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
-  return mp_rewrite_insert(module, position, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
+  return mp_rewrite_insert_constant(module, position, type, zero, out_value);
 }
 
 mp_status_t mp_rewrite_insert_number(mp_module_t *module, mp_op_t *position, const mp_type_t *type,
                                      int64_t number, mp_value_t **out_value) {
-  const mp_attr_t *value = NULL;
   // The lowest bytes come first.
-  MP_RETURN_IF_ERROR(
-      mp_attr_make_dense(module->arena, type, &number, mp_dtype_size(type->dtype), true, &value));
-  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
-  return mp_rewrite_insert(module, position, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
+  return mp_rewrite_insert_constant(module, position, type, &number, out_value);
 }
 
 mp_value_t *const *mp_rewrite_joined(const mp_value_t *value, int64_t dim) {

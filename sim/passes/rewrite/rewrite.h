@@ -18,12 +18,32 @@ MP_NODISCARD mp_status_t mp_rewrite_become(mp_module_t *module, mp_op_t *op, mp_
 MP_NODISCARD mp_status_t mp_rewrite_set_operands(mp_module_t *module, mp_op_t *op,
                                                  mp_value_t *const *operands, uint32_t count);
 
-// Makes an op with one result of `type` and inserts it before `position`, whose location it gets.
-// Attributes of the op that are not given have their defaults.
+typedef struct {
+  mp_opcode_t code;
+  const mp_type_t *type;  // of its one result
+  mp_value_t *const *operands;
+  uint32_t num_operands, num_attrs;
+  const mp_named_attr_t *attrs;
+} mp_op_one_t;
+
+// Makes an op and inserts it before `position`, whose location it gets. Attributes of the op that
+// are not given have their defaults.
+MP_NODISCARD mp_status_t mp_rewrite_insert_op(mp_module_t *module, mp_op_t *position,
+                                              const mp_op_one_t *op, mp_value_t **out_value);
+// The same, of an op without attributes.
 MP_NODISCARD mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *position, mp_opcode_t code,
                                            mp_value_t *const *operands, uint32_t num_operands,
-                                           const mp_type_t *type, const mp_named_attr_t *attrs,
-                                           uint32_t num_attrs, mp_value_t **out_value);
+                                           const mp_type_t *type, mp_value_t **out_value);
+
+// Inserts a transpose of `value`. Dimension k of its result is dimension permutation[k] of `value`.
+MP_NODISCARD mp_status_t mp_rewrite_insert_transpose(mp_module_t *module, mp_op_t *position,
+                                                     mp_value_t *value, const int64_t *permutation,
+                                                     const mp_type_t *type, mp_value_t **out_value);
+
+// Inserts a constant of `type` that has one element everywhere.
+MP_NODISCARD mp_status_t mp_rewrite_insert_constant(mp_module_t *module, mp_op_t *position,
+                                                    const mp_type_t *type, const void *element,
+                                                    mp_value_t **out_value);
 
 // Inserts a scalar constant whose bytes are all zero: the number zero in every type that can be
 // summed.

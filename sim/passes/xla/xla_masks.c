@@ -58,8 +58,9 @@ mp_status_t mp_xla_mask_dot(mp_xla_t *x, mp_op_t *op, mp_xla_outcome_t *out) {
     MP_RETURN_IF_ERROR(mp_xla_insert_number(x, op, other->type, 0, &zero));
     mp_value_t *const operands[] = {predicate, other, zero};
     out->is_changed = true;
-    return mp_xla_insert(x, op, MP_OP_SELECT, operands, 3, other->type, NULL, 0,
-                         &op->operands[1 - i]);
+    const mp_op_one_t made = {
+        .code = MP_OP_SELECT, .type = other->type, .operands = operands, .num_operands = 3};
+    return mp_xla_insert(x, op, &made, &op->operands[1 - i]);
   }
   return NULL;
 }

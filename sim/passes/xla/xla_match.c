@@ -1,5 +1,4 @@
 // Matching and building for the rules.
-#include "sim/passes/rewrite/rewrite.h"
 #include "sim/passes/xla/xla_rules.h"
 
 mp_op_t *mp_xla_operand(const mp_op_t *user, const mp_value_t *value, mp_opcode_t code) {
@@ -31,13 +30,10 @@ bool mp_xla_number(const mp_value_t *value, double *out_number) {
   return mp_float_decode(part, (const char *)element + mp_dtype_size(part)) == 0;
 }
 
-mp_status_t mp_xla_insert(mp_xla_t *x, mp_op_t *position, mp_opcode_t code,
-                          mp_value_t *const *operands, uint32_t num_operands, const mp_type_t *type,
-                          const mp_named_attr_t *attrs, uint32_t num_attrs,
+mp_status_t mp_xla_insert(mp_xla_t *x, mp_op_t *position, const mp_op_one_t *op,
                           mp_value_t **out_value) {
   mp_value_t *value = NULL;
-  MP_RETURN_IF_ERROR(mp_rewrite_insert(x->module, position, code, operands, num_operands, type,
-                                       attrs, num_attrs, &value));
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(x->module, position, op, &value));
   value->id = x->replaced.count;
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(x->module->arena, &x->replaced, NULL));
   *out_value = value;
@@ -47,7 +43,9 @@ mp_status_t mp_xla_insert(mp_xla_t *x, mp_op_t *position, mp_opcode_t code,
 mp_status_t mp_xla_compute(mp_xla_t *x, mp_op_t *position, mp_opcode_t code, mp_value_t *a,
                            mp_value_t *b, mp_value_t **out_value) {
   mp_value_t *const operands[] = {a, b};
-  return mp_xla_insert(x, position, code, operands, b == NULL ? 1 : 2, a->type, NULL, 0, out_value);
+  const mp_op_one_t op = {
+      .code = code, .type = a->type, .operands = operands, .num_operands = b == NULL ? 1 : 2};
+  return mp_xla_insert(x, position, &op, out_value);
 }
 
 mp_status_t mp_xla_insert_number(mp_xla_t *x, mp_op_t *position, const mp_type_t *type,
@@ -58,7 +56,8 @@ mp_status_t mp_xla_insert_number(mp_xla_t *x, mp_op_t *position, const mp_type_t
   MP_RETURN_IF_ERROR(mp_attr_make_dense(x->module->arena, type, element, mp_dtype_size(type->dtype),
                                         true, &value));
   const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
-  return mp_xla_insert(x, position, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
+  const mp_op_one_t op = {.code = MP_OP_CONSTANT, .type = type, .attrs = &attr, .num_attrs = 1};
+  return mp_xla_insert(x, position, &op, out_value);
 }
 
 mp_status_t mp_xla_become(mp_xla_t *x, mp_op_t *op, mp_opcode_t code, mp_value_t *a, mp_value_t *b,

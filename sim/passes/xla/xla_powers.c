@@ -37,7 +37,13 @@ static mp_status_t xla_powers_unless_zero(mp_xla_t *x, mp_op_t *op, mp_value_t *
                                    mp_rewrite_attr(MP_ATTR_COMPARE_TYPE, floats)};
   MP_RETURN_IF_ERROR(mp_xla_insert_number(x, op, b->type, 0, &zero));
   mp_value_t *const compared[] = {b, zero};
-  MP_RETURN_IF_ERROR(mp_xla_insert(x, op, MP_OP_COMPARE, compared, 2, type, attrs, 2, &is_zero));
+  const mp_op_one_t made = {.code = MP_OP_COMPARE,
+                            .type = type,
+                            .operands = compared,
+                            .num_operands = 2,
+                            .attrs = attrs,
+                            .num_attrs = 2};
+  MP_RETURN_IF_ERROR(mp_xla_insert(x, op, &made, &is_zero));
   mp_value_t *const operands[] = {is_zero, zero, product};
   out->is_changed = true;
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(x->module, op, operands, 3));

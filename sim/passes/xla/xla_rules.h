@@ -9,7 +9,7 @@
 
 #include "sim/base/containers/array.h"
 #include "sim/base/status.h"
-#include "sim/ir/module.h"
+#include "sim/passes/rewrite/rewrite.h"
 #include "sim/passes/xla/xla_values.h"
 
 // The state of the pass.
@@ -37,11 +37,9 @@ bool mp_xla_is_constant(const mp_value_t *value);
 // Whether `value` is a constant with the same real number everywhere, and that number.
 bool mp_xla_number(const mp_value_t *value, double *out_number);
 
-// Inserts an op with one result before `position`; results are numbered.
-MP_NODISCARD mp_status_t mp_xla_insert(mp_xla_t *x, mp_op_t *position, mp_opcode_t code,
-                                       mp_value_t *const *operands, uint32_t num_operands,
-                                       const mp_type_t *type, const mp_named_attr_t *attrs,
-                                       uint32_t num_attrs, mp_value_t **out_value);
+// Inserts an op before `position`; results are numbered.
+MP_NODISCARD mp_status_t mp_xla_insert(mp_xla_t *x, mp_op_t *position, const mp_op_one_t *op,
+                                       mp_value_t **out_value);
 // Inserts an elementwise op of one or two operands (`b` may be NULL) of the type of `a`.
 MP_NODISCARD mp_status_t mp_xla_compute(mp_xla_t *x, mp_op_t *position, mp_opcode_t code,
                                         mp_value_t *a, mp_value_t *b, mp_value_t **out_value);
