@@ -1,8 +1,11 @@
-"""Pods whose compiler does what a recipe sets, as a description: a chip file with other figures, and flags."""
+"""Pods whose compiler does what a recipe sets, as a description (a chip file with other figures), and scripts that run on them."""
 
 import contextlib
+import os
 import pathlib
 import re
+import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -35,3 +38,12 @@ def described(pod, scoped=None, overlap=None):
     file.write(text)
     file.flush()
     yield f"{pod} chip:{file.name}"
+
+
+def run_on(pod, script, *arguments, **options):
+  """The output of a script that runs on the pod in a process of its own, without array values."""
+  environment = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "MINIPOD_TOPOLOGY": pod}
+  done = subprocess.run([sys.executable, script, *arguments], env=environment, capture_output=True, text=True, **options)
+  if done.returncode != 0:
+    raise SystemExit(f"{pod}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+  return done.stdout

@@ -14,10 +14,8 @@ Prints the tables of README.md.  Training steps run with `values: shapes`: each 
 
 import argparse
 import json
-import os
 import pathlib
 import subprocess
-import sys
 
 import chips
 import micro
@@ -213,18 +211,9 @@ def step(pod, model):
   flags = CARRIED if model.pop("carried", True) and pod.startswith(("v5p", "v6e")) else []
   flags = [*flags, *[NO_RINGS] * (not model.pop("rings", True))]
   with chips.described(pod, **asked) as topology:
-    return step_on(" ".join([topology, *["flags:" + ",".join(flags)] * (len(flags) > 0)]), model)
-
-
-def step_on(pod, model):
-  environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
-                              # No memory limit, because memory is not compared (README.md).
-                              "MINIPOD_TOPOLOGY": f"{pod} hbm:1TiB"}
-  done = subprocess.run([sys.executable, ROOT / "tools/published/train_step.py", json.dumps(model)],
-                        capture_output=True, text=True, env=environment)
-  if done.returncode != 0:
-    raise SystemExit(done.stderr)
-  return json.loads(done.stdout.splitlines()[-1])
+    # No memory limit, because memory is not compared (README.md).
+    pod = " ".join([topology, *["flags:" + ",".join(flags)] * (len(flags) > 0), "hbm:1TiB"])
+    return json.loads(chips.run_on(pod, ROOT / "tools/published/train_step.py", json.dumps(model)).splitlines()[-1])
 
 
 def published_seconds(result, model, figure, unit):

@@ -23,16 +23,13 @@ whatever the size of the axis.  This is the time of Python, not of the GPUs.
 
 import argparse
 import functools
-import itertools
 import json
-import os
-import pathlib
-import subprocess
 import sys
+
+import scipy.stats
 
 import chips
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS, EMB, HEADS, MLP, VOCAB, SEQUENCE = 16, 2048, 32, 8192, 131072, 4096
 LEAST_TAU = 0.78
 # The runs had `tp_linear_async_communication: False` (huggingface/bench_cluster, template/base_config.py).
@@ -247,12 +244,6 @@ def tokens_per_second(run, times):
   return data * batch * count * SEQUENCE / best / 8
 
 
-def kendall(xs, ys):
-  sign = lambda a, b: (a > b) - (a < b)
-  pairs = list(itertools.combinations(range(len(xs)), 2))
-  return sum(sign(xs[i], xs[j]) * sign(ys[i], ys[j]) for i, j in pairs) / len(pairs)
-
-
 def main():
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--check", action="store_true")
@@ -265,20 +256,14 @@ def main():
     return
   calls = list(dict.fromkeys(call for run in RUNS for call in calls_of(run)))
   with chips.described("h100:8 hbm:1TiB", overlap=WAITED) as pod:
-    environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
-                                "MINIPOD_TOPOLOGY": pod}
-    done = subprocess.run([sys.executable, __file__, "--run", json.dumps(calls)], capture_output=True, text=True,
-                          env=environment)
-  if done.returncode != 0:
-    raise SystemExit(done.stderr)
-  times = dict(zip(calls, map(json.loads, done.stdout.splitlines())))
+    times = dict(zip(calls, map(json.loads, chips.run_on(pod, __file__, "--run", json.dumps(calls)).splitlines())))
   rows = [(run, tokens_per_second(run, times)) for run in RUNS]
   place = {run: i + 1 for i, (run, _) in enumerate(sorted(rows, key=lambda row: -row[1]))}
   print("| data | pipeline | tensor | sequences | microbatches | ZeRO | published, tokens/s | modelled | place | modelled |\n"
         "|---|---|---|---|---|---|---|---|---|---|")
   for i, (run, modelled) in enumerate(rows):
     print("| " + " | ".join(map(str, run[:6])) + f" | {run[6]:,} | {modelled:,.0f} | {i + 1} | {place[run]} |")
-  tau = kendall([run[6] for run, _ in rows], [modelled for _, modelled in rows])
+  tau = scipy.stats.kendalltau([run[6] for run, _ in rows], [modelled for _, modelled in rows]).statistic
   print(f"\nKendall's tau {tau:.2f}")
   if arguments.check and tau < LEAST_TAU:
     raise SystemExit(f"below {LEAST_TAU}")

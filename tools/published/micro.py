@@ -8,14 +8,10 @@ one process, with values: shapes and the model's own settings.  No parameter is 
 
 import argparse
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import chips
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 MB, MIB = 1e6, 1 << 20
 
 SOURCES = {
@@ -165,13 +161,7 @@ def run_here(calls):
 
 def modelled(pod, calls):
   with chips.described(pod.split(" scoped")[0], 64 if pod == ROOMY else None) as topology:
-    environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
-                                "MINIPOD_TOPOLOGY": topology}
-    done = subprocess.run([sys.executable, __file__, "--run", json.dumps(calls)], capture_output=True, text=True,
-                          env=environment)
-  if done.returncode != 0:
-    raise SystemExit(done.stderr)
-  return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(chips.run_on(topology, __file__, "--run", json.dumps(calls)).splitlines()[-1])
 
 
 def time_text(seconds):

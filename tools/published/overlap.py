@@ -29,13 +29,10 @@ import importlib.util
 import json
 import math
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
 GRIDS = {"v5e": {4: "2x2", 8: "2x4", 16: "4x4", 64: "8x8"}, "v6e": {4: "2x2", 8: "2x4", 16: "4x4", 64: "8x8"},
          **dict.fromkeys(("v4-megacore", "v5p"), {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 64: "4x4x4"}),
          "7x": {8: "2x2x1", 16: "2x2x2", 64: "2x4x4"}}

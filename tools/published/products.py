@@ -16,9 +16,9 @@ Prints a line of errors for each chip and type (modelled / measured), and the wo
 import argparse
 import json
 import math
-import os
-import subprocess
 import sys
+
+import chips
 
 CHIPS = {"h100": "sm_90", "b200": "sm_100_B200"}
 
@@ -38,11 +38,7 @@ def worker():
 
 
 def modelled(chip, rows):
-  env = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes",
-                      "MINIPOD_TOPOLOGY": f"{chip}:1 launch_latency:1ns"}
-  done = subprocess.run([sys.executable, __file__, "--worker"], env=env, input=json.dumps(rows), text=True,
-                        stdout=subprocess.PIPE, check=True)
-  return [float(line) for line in done.stdout.split()]
+  return [float(line) for line in chips.run_on(f"{chip}:1 launch_latency:1ns", __file__, "--worker", input=json.dumps(rows)).split()]
 
 
 def kernels_of(chip, rows):

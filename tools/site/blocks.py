@@ -107,12 +107,16 @@ def difference(told: str, printed: str) -> str:
   return "\n".join(difflib.unified_diff(told.splitlines(), printed.splitlines(), "told", "printed", lineterm=""))
 
 
-def execute(command: str, folder: pathlib.Path) -> str:
-  """The output of a command, in an environment without settings of minipod or JAX."""
+def environment() -> dict[str, str]:
+  """The variables of this process, without settings of minipod or JAX."""
   env = {name: value for name, value in os.environ.items()
          if not name.startswith(("MINIPOD_", "JAX_", "XLA_")) or name == "MINIPOD_LIBRARY"}
-  env |= {"JAX_PLATFORMS": "minipod", "PATH": f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"}
-  return subprocess.run(["bash", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, text=True,
+  return env | {"JAX_PLATFORMS": "minipod", "PATH": f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"}
+
+
+def execute(command: str, folder: pathlib.Path) -> str:
+  """The output of a command."""
+  return subprocess.run(["bash", "-c", command], cwd=folder, env=environment(), stdin=subprocess.DEVNULL, text=True,
                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
 
 

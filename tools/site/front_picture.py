@@ -8,7 +8,6 @@ links, and `minipod step` the timeline of a device.  The bars are rows of the pr
 """
 
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -28,10 +27,8 @@ ROOFS = 424  # `minipod step` draws a roofline above this line, and the timeline
 
 
 def command(words: list[str], folder: pathlib.Path, **variables: str) -> str:
-  env = {name: value for name, value in os.environ.items()
-         if not name.startswith(("MINIPOD_", "JAX_", "XLA_")) or name == "MINIPOD_LIBRARY"}
   return subprocess.run([sys.executable, *words], cwd=folder, check=True, text=True, stdout=subprocess.PIPE,
-                        env=env | {"JAX_PLATFORMS": "minipod"} | variables).stdout
+                        env=blocks.environment() | variables).stdout
 
 
 def rows_of(report: str) -> list[tuple[str, str, str, float]]:

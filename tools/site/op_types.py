@@ -89,8 +89,3 @@ def table(library: str) -> list[tuple[str, str, dict]]:
       made.append((name, said or "", takes))
   return made
 
-
-if __name__ == "__main__":
-  import sys
-  for name, said, takes in table(sys.argv[1]):
-    print(name, said or " ".join(each for each, yes in takes.items() if yes))

@@ -59,6 +59,3 @@ def picture() -> str:
       x += WIDTH + GAP
   return "\n".join([*lines, "</svg>", ""])
 
-
-if __name__ == "__main__":
-  print(picture(), end="")

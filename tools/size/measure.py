@@ -21,11 +21,13 @@ import argparse
 import json
 import os
 import pathlib
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-STEP = ROOT / "tools/published/train_step.py"
+STEP = pathlib.Path(__file__).resolve().parents[1] / "published/train_step.py"
+sys.path.insert(0, str(STEP.parent))
+
+import chips
+
 MODEL = {"emb": 4096, "heads": 64, "mlp": 28672, "layers": 32}
 PER_DEVICE = 6  # sequences
 PARTS = ["start", "state", "compile", "first", "again"]
@@ -54,7 +56,6 @@ def run():
   mark("start")
   config = json.loads(sys.argv[2])
   sys.argv = [str(STEP), json.dumps(config)]
-  sys.path.insert(0, str(STEP.parent))
   import train_step as step
   state, *inputs = step.make_state()
   arrays = len(jax.tree.leaves((state, inputs)))
@@ -93,13 +94,7 @@ def measure(devices, topology, data, options):
   config = {**MODEL, "batch": PER_DEVICE * devices, "data": data}
   if devices < 64:  # 16 billion parameters need at least this many devices
     config |= {"emb": 1024, "heads": 16, "mlp": 4096}
-  environment = {**os.environ, "JAX_PLATFORMS": "minipod", "MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes",
-                 "MINIPOD_TOPOLOGY": topology}
-  done = subprocess.run([sys.executable, __file__, "--run", json.dumps(config), *options], env=environment,
-                        capture_output=True, text=True)
-  if done.returncode != 0:
-    raise SystemExit(f"{topology}: exit code {done.returncode}\n{done.stderr[-2000:]}")
-  return {"topology": topology, **json.loads(done.stdout.splitlines()[-1])}
+  return {"topology": topology, **json.loads(chips.run_on(topology, __file__, "--run", json.dumps(config), *options).splitlines()[-1])}
 
 
 # ---- what it shows ----

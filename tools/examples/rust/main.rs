@@ -51,18 +51,24 @@ struct Api {
     functions: [Function; 71],
 }
 
-/// Arguments of a function: a struct that begins with its size and a list of extensions. All others
-/// are 0 at first, and out fields are read from it afterwards.
+/// What a function takes, and what it is given by pointers: structs that begin with their size and a list of extensions.
+macro_rules! structs {
+    ($($name:ident { $($field:ident: $kind:ty),* $(,)? })*) => {$(
+        #[repr(C)]
+        struct $name { struct_size: usize, extensions: Pointer, $($field: $kind),* }
+    )*};
+}
+
+/// Arguments of a function, with its place. Out fields are read from it afterwards.
 trait Call: Sized {
     const PLACE: usize;
 }
 
 macro_rules! calls {
-    ($($name:ident = $place:literal { $($field:ident: $kind:ty),* })*) => {$(
-        #[repr(C)]
-        struct $name { struct_size: usize, extensions: Pointer, $($field: $kind),* }
-        impl Call for $name { const PLACE: usize = $place; }
-    )*};
+    ($($name:ident = $place:literal { $($field:ident: $kind:ty),* })*) => {
+        structs! { $($name { $($field: $kind),* })* }
+        $(impl Call for $name { const PLACE: usize = $place; })*
+    };
 }
 
 calls! {
@@ -85,46 +91,14 @@ calls! {
                         done: Pointer }
 }
 
-#[repr(C)]
-struct NamedValue {
-    struct_size: usize,
-    extensions: Pointer,
-    name: *const u8,
-    name_size: usize,
-    kind: c_int,
-    value: i64,
-    value_size: usize,
-}
-
-#[repr(C)]
-struct Program {
-    struct_size: usize,
-    extensions: Pointer,
-    code: *const u8,
-    code_size: usize,
-    format: *const u8,
-    format_size: usize,
-}
-
-/// As the oldest callers know them: they say how much that is.
-#[repr(C)]
-struct ExecuteOptions {
-    struct_size: usize,
-    extensions: Pointer,
-    callbacks: [Pointer; 2],
-    num_callbacks: [usize; 2],
-    launch_id: c_int,
-    not_donated: Pointer,
-    num_not_donated: usize,
-    context: Pointer,
-}
-
-/// The functions that destroy have arguments of one form.
-#[repr(C)]
-struct Destroy {
-    struct_size: usize,
-    extensions: Pointer,
-    object: Pointer,
+structs! {
+    NamedValue { name: *const u8, name_size: usize, kind: c_int, value: i64, value_size: usize }
+    Program { code: *const u8, code_size: usize, format: *const u8, format_size: usize }
+    // As the oldest callers know them: they say how much that is.
+    ExecuteOptions { callbacks: [Pointer; 2], num_callbacks: [usize; 2], launch_id: c_int,
+                     not_donated: Pointer, num_not_donated: usize, context: Pointer }
+    // The functions that destroy have arguments of one form.
+    Destroy { object: Pointer }
 }
 const DESTROY_ERROR: usize = 0;
 const DESTROY_EVENT: usize = 5;
@@ -132,25 +106,27 @@ const DESTROY_CLIENT: usize = 11;
 const DESTROY_EXECUTABLE: usize = 50;
 const DESTROY_BUFFER: usize = 58;
 
+/// A struct of the interface with its size, 0 but for what `set` changes.
+fn sized<T>(set: impl FnOnce(&mut T)) -> T {
+    unsafe {
+        let mut made: T = zeroed();
+        *(&mut made as *mut T as *mut usize) = size_of::<T>();
+        set(&mut made);
+        made
+    }
+}
+
 impl Api {
     /// Calls with the arguments that `set` makes; the error, where there is one, as its message.
     fn call<T: Call>(&self, set: impl FnOnce(&mut T)) -> Result<T, String> {
         unsafe {
-            let mut arguments: T = zeroed();
-            *(&mut arguments as *mut T as *mut usize) = size_of::<T>();
-            set(&mut arguments);
+            let mut arguments = sized(set);
             let error = self.functions[T::PLACE](&mut arguments as *mut T as Pointer);
             if error.is_null() {
                 return Ok(arguments);
             }
             let error = self.own(DESTROY_ERROR, error);
-            let mut message = ErrorMessage {
-                struct_size: size_of::<ErrorMessage>(),
-                extensions: null_mut(),
-                error: error.object,
-                message: null_mut(),
-                size: 0,
-            };
+            let mut message = sized(|m: &mut ErrorMessage| m.error = error.object);
             self.functions[ErrorMessage::PLACE](&mut message as *mut _ as Pointer);
             let text = std::slice::from_raw_parts(message.message, message.size);
             Err(String::from_utf8_lossy(text).into_owned())
@@ -177,11 +153,7 @@ struct Owned<'a> {
 
 impl Drop for Owned<'_> {
     fn drop(&mut self) {
-        let mut arguments = Destroy {
-            struct_size: size_of::<Destroy>(),
-            extensions: null_mut(),
-            object: self.object,
-        };
+        let mut arguments = sized(|a: &mut Destroy| a.object = self.object);
         // Of those that we may destroy none is refused.
         unsafe { self.api.functions[self.place](&mut arguments as *mut _ as Pointer) };
     }
@@ -217,15 +189,13 @@ fn open(path: &str) -> Result<&'static Api, String> {
 
 fn make_client(api: &Api) -> Result<Owned<'_>, String> {
     let name = "num_devices";
-    let option = NamedValue {
-        struct_size: size_of::<NamedValue>(),
-        extensions: null_mut(),
-        name: name.as_ptr(),
-        name_size: name.len(),
-        kind: 1,
-        value: DEVICES as i64,
-        value_size: 1,
-    };
+    let option = sized(|option: &mut NamedValue| {
+        option.name = name.as_ptr();
+        option.name_size = name.len();
+        option.kind = 1;
+        option.value = DEVICES as i64;
+        option.value_size = 1;
+    });
     let made = api.call(|a: &mut ClientCreate| {
         a.options = &option;
         a.num_options = 1;
@@ -234,14 +204,12 @@ fn make_client(api: &Api) -> Result<Owned<'_>, String> {
 }
 
 fn compile<'a>(api: &'a Api, client: &Owned) -> Result<Owned<'a>, String> {
-    let program = Program {
-        struct_size: size_of::<Program>(),
-        extensions: null_mut(),
-        code: PROGRAM.as_ptr(),
-        code_size: PROGRAM.len(),
-        format: "mlir".as_ptr(),
-        format_size: 4,
-    };
+    let program = sized(|program: &mut Program| {
+        program.code = PROGRAM.as_ptr();
+        program.code_size = PROGRAM.len();
+        program.format = "mlir".as_ptr();
+        program.format_size = 4;
+    });
     let made = api.call(|a: &mut ClientCompile| {
         a.client = client.object;
         a.program = &program;
@@ -293,8 +261,7 @@ fn execute<'a>(
     executable: &Owned,
     arguments: &[[Owned; 2]],
 ) -> Result<Vec<Owned<'a>>, String> {
-    let options =
-        ExecuteOptions { struct_size: size_of::<ExecuteOptions>(), ..unsafe { zeroed() } };
+    let options: ExecuteOptions = sized(|_| ());
     let lists: Vec<[Pointer; 2]> = arguments.iter().map(|l| [l[0].object, l[1].object]).collect();
     let lists: Vec<*const Pointer> = lists.iter().map(|list| list.as_ptr()).collect();
     let (mut results, mut done) = ([null_mut(); DEVICES], [null_mut(); DEVICES]);
