@@ -54,7 +54,6 @@ def stage_programs():
   import jax
   import jax.numpy as jnp
   import numpy as np
-  import minipod
   from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
   import train_step  # its kernels for attention
   bf16 = jnp.bfloat16
