@@ -82,7 +82,7 @@ def _wrapped(share: str, text: str) -> list[str]:
 
 def lines(report: dict, mesh=None) -> list[str]:
   """Formats the end of the text report; empty if nothing was found."""
-  in_all = sum(program["seconds"] for program in report["programs"])
+  in_all = reports.all_seconds(report)
   out = []
   for program in report["programs"]:
     found = of_program(program, mesh) if program["seconds"] >= PROGRAM * in_all else []

@@ -15,6 +15,7 @@ GROUPS = ("line", "layer", "kind", "class", "axis")
 COLUMNS = 100
 ROWS = 20
 PROGRAMS = 8
+LEAST = 0.01  # of the time of all programs; several programs below are one line
 
 
 # Control characters, which could control a terminal: names come from programs, and files from anywhere.
@@ -85,6 +86,39 @@ def share(part: float, whole: float) -> str:
 
 def _count(number: int, what: str) -> str:
   return f"{number} {what}{'' if number == 1 else 'es' if what.endswith('h') else 's'}"
+
+
+def all_seconds(report: dict) -> float:
+  return sum(program["seconds"] for program in report["programs"])
+
+
+def split(report: dict) -> tuple[list[dict], list[dict]]:
+  """Programs that have a line and tables, and the others, which are one line: never only one because it is short.
+
+  A program with guesses is never too short, because all times depend on its guesses.
+  """
+  first, others = report["programs"][:PROGRAMS], report["programs"][PROGRAMS:]
+  least = LEAST * all_seconds(report)
+  long = [program for program in first if program["seconds"] >= least or program["guessed"]]
+  short = [program for program in first if program["seconds"] < least and not program["guessed"]]
+  return (first, others) if len(short) + len(others) < 2 else (long, short + others)
+
+
+def _others_row(others: list[dict], whole: float) -> tuple[str, int, str, str, str]:
+  """The line of those others: name, launches, time of a launch, time, share."""
+  time = sum(program["seconds"] for program in others)
+  launches = sum(program["launches"] for program in others)
+  name = "(1 other program)" if len(others) == 1 else f"({len(others)} other programs)"
+  return name, launches, seconds(time / max(1, launches)), seconds(time), share(time, whole)
+
+
+def program_rows(report: dict) -> list[tuple[str, int, str, str, str]]:
+  """The table of programs: name, launches, time of a launch, time, share; the shares add up."""
+  whole = all_seconds(report)
+  shown, others = split(report)
+  rows = [(title(program), program["launches"], seconds(each_launch(program)), seconds(program["seconds"]),
+           share(program["seconds"], whole)) for program in shown]
+  return rows + ([_others_row(others, whole)] if others else [])
 
 
 def each_launch(program: dict) -> float:
@@ -333,19 +367,11 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
   known = axes_of(mesh) if mesh is not None else None
   if by not in GROUPS:
     raise ValueError(f"by {by!r} is none of {', '.join(GROUPS)}")
-  programs = report["programs"]
-  in_all = sum(program["seconds"] for program in programs)
   lines = [head(report)[:COLUMNS], *notes(report)]
   lines.append(f"\n{'program':52} {'launches':>9} {'each':>11} {'in all':>11} {'share':>9}")
-  for program in programs[:PROGRAMS]:
-    lines.append(f"{_end(title(program), 52):52} {program['launches']:9} {seconds(each_launch(program)):>11}"
-                 f" {seconds(program['seconds']):>11} {share(program['seconds'], in_all):>9}")
-  if others := programs[PROGRAMS:]:
-    time = sum(program["seconds"] for program in others)
-    count = sum(program["launches"] for program in others)
-    lines.append(f"{'(others)':52} {count:9} {seconds(time / max(1, count)):>11} {seconds(time):>11}"
-                 f" {share(time, in_all):>9}")
-  for program in programs[:PROGRAMS]:
+  for name, launches, *times in program_rows(report):
+    lines.append(f"{_end(name, 52):52} {launches:9} {times[0]:>11} {times[1]:>11} {times[2]:>9}")
+  for program in split(report)[0]:
     lines += ["", *_program(report, program, by, known, tokens)]
   from minipod import findings  # it needs this module
 

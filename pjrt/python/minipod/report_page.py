@@ -93,14 +93,10 @@ def body(described: dict, mesh=None, tokens: float | None = None, steps: dict[st
   With `key`, the tabs of several reports in one page stay independent.
   """
   known = report.axes_of(mesh) if mesh is not None else None
-  whole = sum(program["seconds"] for program in described["programs"])
   head = html.escape(report.head(described))
-  rows = [(report.title(program), program["launches"], report.seconds(report.each_launch(program)),
-           report.seconds(program["seconds"]), report.share(program["seconds"], whole))
-          for program in described["programs"] if not report.is_nothing(program["seconds"], whole)]
-  programs = _table(("program", "launches", "each", "in all", "share"), rows)
+  programs = _table(("program", "launches", "each", "in all", "share"), report.program_rows(described))
   shown = "".join(_program(described, program, known, tokens, f"{key}-{i}", (steps or {}).get(program["name"]))
-                  for i, program in enumerate(described["programs"][:report.PROGRAMS]))
+                  for i, program in enumerate(report.split(described)[0]))
   notes = "".join(f"<p>{html.escape(line)}</p>" for line in report.notes(described))
   return f'<div class="minipod"><style>{_STYLE}</style><h1>{head}</h1>{notes}{programs}{shown}</div>'
 

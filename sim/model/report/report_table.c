@@ -8,6 +8,7 @@
 
 enum {
   REPORT_TABLE_PROGRAMS = 40,
+  REPORT_TABLE_LEAST = 100,  // a program's time is at least one part in so many of all time
   REPORT_TABLE_DEVICES = 64,
   REPORT_TABLE_NAME = 24,
   REPORT_TABLE_LONGEST = 32
@@ -57,32 +58,72 @@ static void report_table_program_line(const char *name, const char *devices, con
                    mp_report_time((mp_moment_t)(devices_hidden * (double)sum->time), hidden));
 }
 
-static void report_table_programs(const mp_report_rows_t *rows, mp_strbuf_t *out) {
+// Those that have a line and details; all others are one line.
+typedef struct {
+  bool first[REPORT_TABLE_PROGRAMS];
+  uint32_t num_others;
+} shown_t;
+
+// A program with guesses is never too short, because all times depend on its guesses.
+static bool report_table_is_short(const mp_report_program_t *row, mp_moment_t whole) {
+  return row->time < whole / REPORT_TABLE_LEAST && row->guessed == 0;
+}
+
+// Of sorted rows. Never only one program is left out because it is short.
+static shown_t report_table_choose(const mp_report_rows_t *rows) {
+  const uint32_t count = rows->programs.count, most = REPORT_TABLE_PROGRAMS;
+  shown_t shown = {.num_others = count > most ? count - most : 0};
+  mp_moment_t whole = 0;
+  uint32_t num_short = 0;
+  for (uint32_t i = 0; i < count; ++i) whole += rows->programs.items[i].time;
+  for (uint32_t i = 0; i < count && i < most; ++i) {
+    shown.first[i] = !report_table_is_short(&rows->programs.items[i], whole);
+    num_short += !shown.first[i];
+  }
+  if (shown.num_others + num_short == 1) {
+    memset(shown.first, true, most);
+  } else {
+    shown.num_others += num_short;
+  }
+  return shown;
+}
+
+static bool report_table_is_shown(const shown_t *shown, uint32_t i) {
+  return i < REPORT_TABLE_PROGRAMS && shown->first[i];
+}
+
+static void report_table_program_row(const mp_report_program_t *row, mp_moment_t whole,
+                                     mp_strbuf_t *out) {
+  sum_t one = {0};
+  char devices[MP_REPORT_NUMBER], name[REPORT_TABLE_LONGEST + 16];
+  const mp_str_t end = mp_report_end_of(mp_str(row->name), REPORT_TABLE_LONGEST);
+  const int size = snprintf(name, sizeof(name), "%.*s", MP_STR_ARG(end));
+  if (row->number != 0) {
+    (void)snprintf(name + size, sizeof(name) - (size_t)size, " #%" PRIu32, row->number);
+  }
+  (void)snprintf(devices, sizeof(devices), "%" PRIu32, mp_report_partners(row));
+  report_table_add(&one, row);
+  report_table_program_line(name, devices, &one, whole, out);
+}
+
+static void report_table_programs(const mp_report_rows_t *rows, const shown_t *shown,
+                                  mp_strbuf_t *out) {
   sum_t all = {0}, rest = {0};
+  char others[2 * MP_REPORT_NUMBER];
   for (uint32_t i = 0; i < rows->programs.count; ++i) {
     report_table_add(&all, &rows->programs.items[i]);
+    if (!report_table_is_shown(shown, i)) report_table_add(&rest, &rows->programs.items[i]);
   }
   mp_strbuf_printf(out, "%-*s %7s %8s %8s %8s %7s %7s %7s %7s %8s\n", REPORT_TABLE_NAME, "program",
                    "devices", "launches", "time", "each", "share", "work", "network", "waiting",
                    "hidden");
   for (uint32_t i = 0; i < rows->programs.count; ++i) {
-    const mp_report_program_t *row = &rows->programs.items[i];
-    if (i >= REPORT_TABLE_PROGRAMS) {
-      report_table_add(&rest, row);
-      continue;
-    }
-    sum_t one = {0};
-    char devices[MP_REPORT_NUMBER], name[REPORT_TABLE_LONGEST + 16];
-    const mp_str_t end = mp_report_end_of(mp_str(row->name), REPORT_TABLE_LONGEST);
-    const int size = snprintf(name, sizeof(name), "%.*s", MP_STR_ARG(end));
-    if (row->number != 0) {
-      (void)snprintf(name + size, sizeof(name) - (size_t)size, " #%" PRIu32, row->number);
-    }
-    (void)snprintf(devices, sizeof(devices), "%" PRIu32, mp_report_partners(row));
-    report_table_add(&one, row);
-    report_table_program_line(name, devices, &one, all.time, out);
+    if (!report_table_is_shown(shown, i)) continue;
+    report_table_program_row(&rows->programs.items[i], all.time, out);
   }
-  if (rest.launches != 0) report_table_program_line("(others)", "", &rest, all.time, out);
+  (void)snprintf(others, sizeof(others), "(%" PRIu32 " other program%s)", shown->num_others,
+                 shown->num_others == 1 ? "" : "s");
+  if (shown->num_others != 0) report_table_program_line(others, "", &rest, all.time, out);
   report_table_program_line("all programs", "", &all, all.time, out);
 }
 
@@ -219,10 +260,11 @@ mp_status_t mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
   report_table_note_lateness(table, out);
   report_table_note_guesses(table->rows, out);
   mp_strbuf_putc(out, '\n');
-  report_table_programs(table->rows, out);
+  const shown_t shown = report_table_choose(table->rows);
+  report_table_programs(table->rows, &shown, out);
   report_table_devices(table, out);
-  for (uint32_t i = 0; i < count && i < REPORT_TABLE_PROGRAMS; ++i) {
-    mp_report_table_program(table, &items[i], out);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (report_table_is_shown(&shown, i)) mp_report_table_program(table, &items[i], out);
   }
   return mp_report_advice_print(table, out);
 }

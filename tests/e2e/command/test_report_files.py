@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 import random
+import re
 import subprocess
 import sys
 
@@ -54,6 +55,39 @@ def test_every_part_is_checked():
       report_page.page(read)
       report.difference(read, report.read_one(json.dumps(REPORT)))
   assert refused > 300
+
+
+def programs_of(*seconds):
+  """A report whose programs take so long, without guesses."""
+  made = copy.deepcopy(REPORT)
+  made["programs"] = [PROGRAM | {"name": f"jit_f{i}", "seconds": each, "available": 2 * each, "guessed": []}
+                      for i, each in enumerate(seconds)]
+  return made
+
+
+def shown_by(made):
+  """The names of the programs that the summary and the page have, in the table and with tables of their own."""
+  text, page = report.summary(made), report_page.page(made)
+  in_page = re.findall(r'<tr><td class="name">(jit_f\d+|\(.* other programs?\))</td>.*?<td class="n">([\d.]+ %|-)</td></tr>', page)
+  in_text = re.findall(r"^(jit_f\d+|\(.* other programs?\)) .* ([\d.]+ %|-)$", text, re.MULTILINE)
+  assert in_page == in_text
+  own = re.findall(r"^(jit_f\d+)$", text, re.MULTILINE)
+  assert own == re.findall(r"<summary>(.*?)</summary>", page)
+  assert [name for name, _ in in_text if name in own] == own and max(map(len, text.splitlines())) <= 100
+  return own, in_text[len(own):]
+
+
+def test_short_programs_are_one_line():
+  """Programs below 1 % of the time, unless one guessed or is the only one; their shares add up."""
+  assert shown_by(programs_of(1, 0.5)) == (["jit_f0", "jit_f1"], [])
+  assert shown_by(programs_of(1, 0.001)) == (["jit_f0", "jit_f1"], [])
+  assert shown_by(programs_of(1, 0.002, 0.002)) == (["jit_f0"], [("(2 other programs)", "0.4 %")])
+  assert shown_by(programs_of(1, 1, *[1e-5] * 12)) == (["jit_f0", "jit_f1"], [("(12 other programs)", "0.0 %")])
+  assert shown_by(programs_of(*[1] * 9)) == ([f"jit_f{i}" for i in range(8)], [("(1 other program)", "11.1 %")])
+  assert shown_by(programs_of(0, 0, 0)) == (["jit_f0", "jit_f1", "jit_f2"], [])
+  guessing = programs_of(1, 0.002, 0.002, 0.002)
+  guessing["programs"][2]["guessed"] = PROGRAM["guessed"]
+  assert shown_by(guessing)[0] == ["jit_f0", "jit_f2"]
 
 
 def run(*words, code=1, **keywords):

@@ -143,6 +143,43 @@ static void a_line_is_one_row(void **state) {
   report_end(&r);
 }
 
+// So many products, one after another.
+static void run_products(reported_t *r, const char *name, uint32_t count, uint32_t launches) {
+  static char text[8192];
+  int size = snprintf(text, sizeof(text),
+                      "module @%s {\nfunc.func @main(%%v0: tensor<512x512xf32>) -> "
+                      "tensor<512x512xf32> {\n",
+                      name);
+  for (uint32_t i = 0; i < count; ++i) {
+    size += snprintf(text + size, sizeof(text) - (size_t)size,
+                     "  %%v%u = stablehlo.dot_general %%v%u, %%v%u, contracting_dims = [1] x [0] : "
+                     "(tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>\n",
+                     i + 1, i, i);
+  }
+  (void)snprintf(text + size, sizeof(text) - (size_t)size,
+                 "  return %%v%u : tensor<512x512xf32>\n}\n}\n", count);
+  run_text(r, text, launches);
+}
+
+static void short_programs_are_one_line(void **state) {
+  (void)state;
+  reported_t r = report_begin(0, NULL);
+  run_products(&r, "step", 20, 20);
+  run_products(&r, "cast", 1, 2);
+  expect_text(&r, "\ncast   ", true);
+  expect_text(&r, "other program", false);  // one alone has its own line
+  run_products(&r, "init", 2, 1);
+  expect_text(&r, "\nstep   ", true);
+  expect_text(&r, "\n(2 other programs)                      3  1.08 ms", true);
+  expect_text(&r, "\ncast", false);
+  expect_text(&r, "\ninit", false);
+  run_products(&r, "init", 2, 3);  // now more than one part in a hundred
+  expect_text(&r, "\ninit   ", true);
+  expect_text(&r, "\ncast   ", true);
+  expect_text(&r, "other program", false);
+  report_end(&r);
+}
+
 static const char k_choice[] =
     "module @choose {\n"
     "func.func @main(%i: tensor<i32>, %x: tensor<1000xf32>) -> tensor<1000xf32> {\n"
@@ -352,13 +389,10 @@ static void files_are_whole(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_are_readable),
-      cmocka_unit_test(programs_that_go_stay_in_the_table),
-      cmocka_unit_test(a_line_is_one_row),
-      cmocka_unit_test(guesses_are_reported),
-      cmocka_unit_test(too_many_programs_are_others),
-      cmocka_unit_test(observers_come_and_go),
-      cmocka_unit_test(messages_are_delivered_in_order),
+      cmocka_unit_test(numbers_are_readable),  cmocka_unit_test(programs_that_go_stay_in_the_table),
+      cmocka_unit_test(a_line_is_one_row),     cmocka_unit_test(short_programs_are_one_line),
+      cmocka_unit_test(guesses_are_reported),  cmocka_unit_test(too_many_programs_are_others),
+      cmocka_unit_test(observers_come_and_go), cmocka_unit_test(messages_are_delivered_in_order),
       cmocka_unit_test(files_are_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ def _steps(described: dict, path: str, device: int) -> dict[str, str]:
 
   def draw(events: list[dict]) -> dict[str, str]:
     found = {}
-    for program in described["programs"][:report.PROGRAMS]:
+    for program in report.split(described)[0]:
       with contextlib.suppress(timeline.Nothing):
         if "number" not in program:
           found[program["name"]] = step_picture.draw(*timeline.step_of(events, program["name"], device), *roofs)
