@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -201,7 +202,10 @@ def test_a_sweep(tmp_path):
                         env=scenario.environment(devices=None))
   assert done.returncode == 1
   assert "minipod sweep: pod=v5e:2x2 BATCH=512: RuntimeError: a message\n" in done.stderr, done.stderr
-  assert "BATCH=67108864: JaxRuntimeError: RESOURCE_EXHAUSTED: jit_" in done.stderr
+  number = SWEPT[:SWEPT.index("if batch ==")].count("\n") + 1
+  assert f"\n  at {script}:{number}: if batch == 512: raise RuntimeError(" in done.stderr, done.stderr
+  assert re.search(rf"BATCH=67108864: JaxRuntimeError: RESOURCE_EXHAUSTED: jit_.*\n  at {script}:\d+: ", done.stderr), done.stderr
+  assert "Traceback" not in done.stderr and "\nof two lines" not in done.stderr
   assert "removed its internal frames" not in done.stderr + done.stdout
   head, *rows = done.stdout.splitlines()
   assert head.split() == ["pod", "BATCH", "program", "each", "tokens/s", "MFU", "work", "exposed", "memory", "exposed", "longest"]
@@ -209,6 +213,22 @@ def test_a_sweep(tmp_path):
   assert rows[0].startswith("*") and not any(row.startswith("*") for row in rows[1:])
   assert " along fsdp " in rows[0] and " of 15.8 GiB" in rows[0] and "a message" in rows[2]
   assert rows[3].endswith("does not fit") and " of 15.8 GiB" in rows[3]
+
+
+def test_a_failed_run_of_a_sweep(tmp_path):
+  """Its line is the user's, not the library's that raised it; everything is there if it is asked for."""
+  script = tmp_path / "fails.py"
+  script.write_text("import json\ndef read(text):\n  return json.loads(text)\nread('{')\n")
+  said = command("sweep", "--set", "A=1", script, code=1, is_error=True)
+  assert said.splitlines() == ["minipod sweep: A=1: JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+                               f"  at {script}:3: return json.loads(text)"]
+  whole = command("sweep", "--verbose", "--set", "A=1", script, code=1, is_error=True)
+  assert whole.startswith(said + "  | Traceback (most recent call last):\n") and "  | json.decoder.JSONDecodeError: " in whole
+  (row,) = json.loads(command("sweep", "--json", "--set", "A=1", script, code=1))
+  assert row["line"] == f"{script}:3: return json.loads(text)"
+  script.write_text("x = (\n")
+  said = command("sweep", "--set", "A=1", script, code=1, is_error=True)
+  assert said.splitlines() == ["minipod sweep: A=1: SyntaxError: '(' was never closed", f"  at {script}:1: x = ("]
 
 
 def test_a_sweep_as_data(tmp_path):

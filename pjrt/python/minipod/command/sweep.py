@@ -15,6 +15,7 @@ from minipod import report
 from minipod import report_file
 from minipod.command import arguments
 from minipod.command import sweep_cells
+from minipod.command import sweep_failures
 
 ABOUT = """Runs a script on several pods, or with several values of variables, and prints a table.
 
@@ -24,6 +25,9 @@ Runs the script once for each combination of these values, with MINIPOD_TIME=mod
 longest program of a run: the time of a launch (each), tokens/s, MFU, the shares of the time in which a device computes
 (work) and in which it only waits for collectives (exposed), the memory that it needs, and the collective that devices
 wait for longest. The fastest run comes first, marked with a star; failed runs come last.
+
+When a run fails, the command prints the exception and the line of your code that raised it; with --verbose, all that
+the run wrote to standard error.
 
 MFU counts the matmuls of the program except those that a checkpoint recomputes; --model-flops sets your own count.
 Expressions of --tokens and --model-flops may use the variables of --set, and `devices`."""
@@ -38,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
                       help="shapes (the default): compute no large arrays; the script reads nan")
   parser.add_argument("--tokens", metavar="EXPR", help="tokens per launch, for tokens/s: BATCH*4096")
   parser.add_argument("--model-flops", metavar="EXPR", help="operations per launch on all devices, for MFU: 6*8e9*BATCH*4096")
+  parser.add_argument("--verbose", action="store_true", help="print the whole standard error of failed runs")
   parser.add_argument("--json", action="store_true", help="print JSON, with numbers in full precision")
   parser.add_argument("--csv", action="store_true", help="print the same as CSV")
   parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...",
@@ -56,7 +61,7 @@ def _choices(asked: argparse.Namespace) -> list[list[tuple[str, str]]]:
 
 
 def _run(words: list[str], settings: list[tuple[str, str]], values: str) -> dict:
-  """The report of a run; with "error", the whole message, where there is none."""
+  """The report of a run; where there is none, a row with "error" and its whole "stderr"."""
   with tempfile.TemporaryDirectory(prefix="minipod-sweep-") as folder:
     env = {**os.environ, "MINIPOD_TIME": "model", "MINIPOD_DUMP": folder}
     if values == "shapes":
@@ -65,14 +70,15 @@ def _run(words: list[str], settings: list[tuple[str, str]], values: str) -> dict
                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     files = sorted(pathlib.Path(folder).glob("*.time.json"), key=lambda path: path.stat().st_size)
     if done.returncode or not files:
-      return {"error": sweep_cells.reason(done.stderr.decode(errors="replace"), done.returncode)}
+      stderr = done.stderr.decode(errors="replace")
+      return sweep_failures.failure(stderr, done.returncode) | {"stderr": stderr}
     return report.read_one(report_file.read_bytes(files[-1]))
 
 
 def _row(settings: list[tuple[str, str]], made: dict, asked: argparse.Namespace) -> dict:
   row = {"settings": dict(settings)}
   if "error" in made:
-    return row | sweep_cells.failure(made["error"])
+    return row | {key: value for key, value in made.items() if key != "stderr"}
   if not made["programs"]:
     return row | {"error": "no program has run"}
   program = made["programs"][0]
@@ -98,10 +104,19 @@ def _sort(rows: list[dict]) -> None:
     rows[0]["is_best"] = True
 
 
+def _print_failure(row: dict, stderr: str, is_verbose: bool) -> None:
+  """What a run failed with, as soon as it has."""
+  command.complain("sweep", f"{sweep_cells.settings_of(row)}: {row['error']}")
+  if "line" in row:
+    print(f"  at {row['line']}", file=sys.stderr)
+  if is_verbose:
+    print(*(f"  | {report.visible(each)}" for each in stderr.splitlines()), sep="\n", file=sys.stderr)
+
+
 def _print_csv(rows: list[dict]) -> None:
   named = sweep_cells.setting_names(rows)
   fields = ["program", "launches", "step_seconds", "tokens_per_second", "mfu", "utilisation", "work", "exposed",
-            "exposed_collective", "memory_bytes", "device_memory", "error"]
+            "exposed_collective", "memory_bytes", "device_memory", "error", "line"]
   writer = csv.writer(sys.stdout, lineterminator="\n")
   writer.writerow([*named.values(), *fields])
   for row in rows:
@@ -125,9 +140,10 @@ def main(words: list[str]) -> int:
   words = arguments.as_command(words)
   rows = []
   for settings in choices:
-    rows.append(_row(settings, _run(words, settings, asked.values), asked))
+    made = _run(words, settings, asked.values)
+    rows.append(_row(settings, made, asked))
     if "error" in rows[-1]:
-      command.complain("sweep", f"{sweep_cells.settings_of(rows[-1])}: {rows[-1]['error']}")
+      _print_failure(rows[-1], made.get("stderr", ""), asked.verbose)
   _sort(rows)
   if asked.json:
     print(json.dumps(rows, indent=1))

@@ -1,17 +1,14 @@
-"""The cells of a sweep's table, from a run's report or from the message with which the run failed."""
+"""The cells of a sweep's table, from a run's report or from its failure (`sweep_failures`)."""
 
 import ast
 import operator
 import re
-import signal
 
 from minipod import report
 
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
               ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow, ast.USub: operator.neg}
 _MOST = 1e30  # largest value, so that a power cannot take for ever
-_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_NEEDS = re.compile(r"needs ([\d.]+) (\w+) of ([\d.]+) (\w+)")
 _WIDTH = 60  # characters of a message in the table
 
 
