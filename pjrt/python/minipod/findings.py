@@ -31,6 +31,7 @@ _TEXTS = {
     "batch": "{what} is replicated on {devices} devices, which all repeat the same matmuls; shard it like their other operand: {place}",
     "attention": "attention without a fused kernel, {what} go through memory: {place}",
     "reduce_scatter": "each device uses only its own part of this all_reduce; a reduce_scatter sends half as much: {place}",
+    "blocks": "overhead of small blocks: {what}; larger blocks need fewer steps: {place}",
 }
 
 

@@ -30,18 +30,25 @@ static double foreign_cost_units(const mp_chip_t *chip, const foreign_work_t *wo
               (work->vector + work->functions * each) / mp_vector_rate(chip));
 }
 
-// While a core of a TPU works at a step, the next one's blocks come.
+// While a core of a TPU works at a step, the next one's blocks come. Without overhead it is what
+// the same work and bytes take in one step.
 static double foreign_cost_steps(const mp_chip_t *chip, const foreign_work_t *work,
-                                 const mp_figure_list_t *figures) {
+                                 bool has_overhead) {
+  const mp_figure_list_t *figures = &chip->figures.attention_splash_forward;
   const double cores = mp_figure_or(chip->figures.attention_cores, 1);
   const double used = work->cores > 1 ? cores : 1;
   const double share = figures->each[MP_ATTENTION_TPU_SHARE];
-  const double inside = foreign_cost_units(chip, work, share) / work->steps * cores +
-                        figures->each[MP_ATTENTION_TPU_SKIP] * 1e-9;
-  const double fetch = work->bytes == 0 ? 0
-                                        : mp_figure_or(chip->figures.memory_latency, 0) / 2 +
-                                              work->bytes / work->steps / chip->memory_bandwidth;
+  const double skip = has_overhead ? figures->each[MP_ATTENTION_TPU_SKIP] * 1e-9 : 0;
+  const double latency = has_overhead ? mp_figure_or(chip->figures.memory_latency, 0) / 2 : 0;
+  const double inside = foreign_cost_units(chip, work, share) / work->steps * cores + skip;
+  const double fetch =
+      work->bytes == 0 ? 0 : latency + work->bytes / work->steps / chip->memory_bandwidth;
   return work->steps / used * fmax(inside, fetch);
+}
+
+// Whether it is known what the steps of such a kernel cost.
+static bool foreign_cost_has_steps(const mp_chip_t *chip, const foreign_work_t *work) {
+  return work->steps > 1 && chip->figures.attention_splash_forward.count == MP_ATTENTION_TPU_COUNT;
 }
 
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -49,11 +56,17 @@ double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   mp_attention_t attention;
   if (mp_attention_of_call(op, &attention)) return mp_attention_seconds(chip, &attention);
   const foreign_work_t work = foreign_cost_of(op);
-  const mp_figure_list_t *figures = &chip->figures.attention_splash_forward;
-  if (work.steps > 1 && figures->count == MP_ATTENTION_TPU_COUNT) {
-    return foreign_cost_steps(chip, &work, figures);
-  }
+  if (foreign_cost_has_steps(chip, &work)) return foreign_cost_steps(chip, &work, true);
   return fmax(foreign_cost_units(chip, &work, 1), work.bytes / chip->memory_bandwidth);
+}
+
+double mp_foreign_step_overhead(const mp_chip_t *chip, const mp_op_t *op) {
+  mp_attention_t attention;
+  if (op->code != MP_OP_CUSTOM_CALL || mp_attention_of_call(op, &attention)) return 0;
+  const foreign_work_t work = foreign_cost_of(op);
+  if (!foreign_cost_has_steps(chip, &work)) return 0;
+  const double seconds = foreign_cost_steps(chip, &work, true);
+  return seconds > 0 ? 1 - foreign_cost_steps(chip, &work, false) / seconds : 0;
 }
 
 double mp_foreign_flops(const mp_op_t *op) {

@@ -25,6 +25,9 @@ double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op);
 // foreign_cost.c: a custom_call that is a kernel for attention (attention_cost.h), or says in its
 // backend_config what it costs, as kernels written in Pallas do; else 0.
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op);
+// Which part of that time is the overhead of the steps of a kernel's grid: with one step for the
+// same work and bytes it would be gone. 0 if the steps are not known.
+double mp_foreign_step_overhead(const mp_chip_t *chip, const mp_op_t *op);
 // The operations of its products.
 double mp_foreign_flops(const mp_op_t *op);
 

@@ -113,6 +113,10 @@ static void report_advice_put_text(const mp_report_finding_t *f, mp_strbuf_t *ou
     case MP_FINDING_EXPOSED:
       mp_strbuf_printf(out, "exposed: %s, most of it at ", f->what);
       break;
+    case MP_FINDING_BLOCKS:
+      mp_strbuf_printf(out,
+                       "overhead of small blocks: %s; larger blocks need fewer steps: ", f->what);
+      break;
   }
   report_advice_put_place(f->place, out);
 }

@@ -98,14 +98,16 @@ typedef enum {
   MP_FINDING_ATTENTION,  // scores of attention go through memory: there is no fused kernel
   MP_FINDING_SCATTER,    // of an all_reduce each device uses its part alone
   MP_FINDING_EXPOSED,    // devices wait for collectives of one kind along one axis
+  MP_FINDING_BLOCKS,     // overhead of the steps of a kernel of Pallas
 } mp_finding_t;
 
 const char *mp_finding_name(mp_finding_t finding);
 
 typedef struct {
   mp_finding_t finding;
-  const char
-      *what;  // "argument 2 (256x1024xbf16)", "scores of 8x16x2048x2048xf32", "all_gather along x"
+  // "argument 2 (256x1024xbf16)", "scores of 8x16x2048x2048xf32", "all_gather along x",
+  // "4096 steps (grid 64x64, blocks of 8x128)"
+  const char *what;
   const char *place;  // "dot_general at train.py:8:5"
   uint32_t devices;   // REPEATED, BATCH: that compute the same
   mp_moment_t time;   // of all devices together: what is spent for nothing, or in this way

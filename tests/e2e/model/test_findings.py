@@ -123,6 +123,26 @@ def test_attention_in_two_precisions():
   assert shares["attention"][0] > 0.3
 
 
+@pytest.mark.parametrize("block, is_found", [((8, 128), True), ((512, 512), False)])
+def test_a_kernel_with_small_blocks(block, is_found):
+  text, shares, page = find(f"""
+      from jax.experimental import pallas as pl
+      def double(x_ref, y_ref):
+        y_ref[...] = x_ref[...] * 2
+      x, block = jnp.ones((2048, 2048)), pl.BlockSpec({block}, lambda i, k: (i, k))
+      kernel = pl.pallas_call(double, grid=({2048 // block[0]}, {2048 // block[1]}), in_specs=[block], out_specs=block,
+                              out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))
+      result = jax.jit(lambda x: kernel(x) + 1)(x)
+      """)
+  assert ("blocks" in shares) == is_found
+  if is_found:
+    share, row = shares["blocks"]
+    assert row["what"] == "4096 steps (grid 256x16, blocks of 8x128)" and row["at"].startswith("pallas_call at ")
+    assert 0.5 < share < 1
+    for report in (" ".join(text.split()), page):
+      assert "overhead of small blocks: 4096 steps (grid 256x16, blocks of 8x128); larger blocks need fewer steps: " in report
+
+
 @pytest.mark.parametrize("size, is_found", [(1024, True), (512, False)])
 def test_a_sum_of_which_parts_are_used(size, is_found):
   text, shares, _ = find(PART.format(size=size))

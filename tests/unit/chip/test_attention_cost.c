@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "sim/chip/cost/attention_cost.h"
+#include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/twin.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/text/text.h"
@@ -22,7 +23,12 @@ static void set(mp_figure_list_t *list, uint32_t count, const double *each) {
 }
 
 // Nobody has registered the functions of these programs.
-static void expect_us(const mp_chip_t *chip, const char *text, double us) {
+typedef struct {
+  double seconds, overhead;
+} kernel_costs_t;
+
+// Of a program of one kernel.
+static kernel_costs_t costs_of(const mp_chip_t *chip, const char *text) {
   mp_module_t *module = NULL;
   mp_program_t *program = NULL;
   mp_arena_t *arena = NULL;
@@ -33,9 +39,19 @@ static void expect_us(const mp_chip_t *chip, const char *text, double us) {
   assert_ok(mp_compile_module(module, &request, &program));
   assert_ok(mp_twin_create(chip, program, arena, &twin));
   assert_int_equal(twin->num_kernels, 1);
-  assert_float_equal(twin->kernels[0].seconds * 1e6, us, 1e-3);
+  const kernel_costs_t costs = {twin->kernels[0].seconds,
+                                mp_foreign_step_overhead(chip, twin->kernels[0].op)};
   mp_program_release(program);
   mp_arena_release(arena);
+  return costs;
+}
+
+static void expect_us(const mp_chip_t *chip, const char *text, double us) {
+  assert_float_equal(costs_of(chip, text).seconds * 1e6, us, 1e-3);
+}
+
+static void expect_overhead(const mp_chip_t *chip, const char *text, double part) {
+  assert_float_equal(costs_of(chip, text).overhead, part, 1e-9);
 }
 
 #define TABLE  "tensor<1x4x4xi8>"
@@ -163,6 +179,11 @@ static void kernels_of_ones_own_go_by_step(void **state) {
   chip.figures.attention_cores = 2;  // of which a sequential grid has one
   chip.figures.memory_latency = 0;
   expect_us(&chip, OWN("{" COUNTED("1") "}"), 16 + 10 * 0.1);
+  expect_overhead(&chip, OWN("{" COUNTED("1") "}"), 1.0 / 17);
+  expect_overhead(&chip, OWN("{" COUNTED("1") ", " STATED "}"), 0);  // it says nothing of steps
+  chip.figures.memory_latency = 40e-6;  // each step waits for 20 us, which are 2 without it
+  expect_overhead(&chip, OWN("{" COUNTED("1") "}"), 1 - 16.0 / 202);
+  chip.figures.memory_latency = 0;
   expect_us(&chip, OWN("{" COUNTED("2") "}"), 8 + 5 * 0.1);
 }
 

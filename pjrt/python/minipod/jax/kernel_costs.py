@@ -26,7 +26,8 @@ def describe(params) -> dict:
 
 
 def _count(params) -> dict:
-  """Steps of the grid, bytes of the blocks that are fetched and written back, and the work of the body in all steps."""
+  """Steps of the grid, bytes of the blocks that are fetched and written back, and the work of the body in all steps; the
+  grid and the largest block."""
   mapping = params["grid_mapping"]
   grid = _sizes(mapping)
   steps = math.prod(grid)
@@ -36,7 +37,8 @@ def _count(params) -> dict:
   return {
       "steps": steps, "flops": work.flops * steps, "vector": work.vector * steps,
       "transcendentals": work.functions * steps, "bytes_accessed": sum(blocks),
-      "cores": 2 if _is_parallel(params) else 1}
+      "cores": 2 if _is_parallel(params) else 1, "grid": grid,
+      "block": list(map(int, max(map(_lengths, mapping.block_mappings), key=math.prod, default=[])))}
 
 
 def _sizes(mapping) -> list[int]:
