@@ -407,7 +407,7 @@ static void threads_in_opposite_order(void **state) {
   mp_client_release(client);
 }
 
-static void *release_client(void *client) {
+static void *end_client(void *client) {
   mp_client_release(client);
   return NULL;
 }
@@ -421,7 +421,7 @@ static void a_client_that_ends(void **state) {
   pthread_t thread, ending;
   assert_int_equal(pthread_create(&thread, NULL, dispatch, &d), 0);
   wait_until_waiting(d.device);
-  assert_int_equal(pthread_create(&ending, NULL, release_client, client), 0);
+  assert_int_equal(pthread_create(&ending, NULL, end_client, client), 0);
   pthread_join(thread, NULL);
   assert_status(d.failure, MP_FAILED_PRECONDITION, "its client was closed");
   assert_int_equal(atomic_load(&d.launched), MP_AHEAD_RUNS);

@@ -20,8 +20,7 @@ static void *launch_and_wait(void *context) {
   side_t *side = context;
   for (int i = 0; i < NUM_LAUNCHES; ++i) {
     test_launch_t l;
-    pair_launch_begin(&l, side->pods, side->rank, side->executable);
-    launch_go(&l);
+    pair_launch(&l, side->pods, side->rank, side->executable);
     side->num_done += mp_event_is_ready(l.done[0]);
     mp_launching_note_wait();
     launch_expect(&l, 2);
@@ -62,8 +61,7 @@ typedef struct {
 
 static void *launch_peer(void *context) {
   peer_t *peer = context;
-  pair_launch_begin(&peer->launch, peer->pods, 1, peer->executable);
-  launch_go(&peer->launch);
+  pair_launch(&peer->launch, peer->pods, 1, peer->executable);
   return NULL;
 }
 
@@ -84,8 +82,7 @@ static void a_callback_may_release_the_client_of_an_attending_thread(void **stat
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, launch_peer, &peer), 0);
     test_launch_t l;
-    pair_launch_begin(&l, &pods, 0, executables[0]);
-    launch_go(&l);
+    pair_launch(&l, &pods, 0, executables[0]);
     assert_ok(mp_event_on_ready(l.done[0], release_client, pods.clients[0]));
     pods.clients[0] = NULL;
     pthread_join(thread, NULL);

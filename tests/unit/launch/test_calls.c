@@ -96,10 +96,7 @@ static float g_nested_expected;
 
 static XLA_FFI_Error *test_nested(XLA_FFI_CallFrame *frame) {
   if (answer_metadata(frame)) return NULL;
-  test_launch_t l;
-  launch_filled(&l, g_nested, 1, 5);
-  launch_expect(&l, g_nested_expected);
-  launch_end(&l);
+  launch_and_expect(g_nested, 5, g_nested_expected);
   compute(frame);
   return NULL;
 }

@@ -8,12 +8,6 @@
 
 enum { NAME_BYTES = 16 };
 
-static void launch_one(test_launch_t *l, const pods_t *pods, uint32_t rank,
-                       mp_executable_t *executable) {
-  pair_launch_begin(l, pods, rank, executable);
-  launch_go(l);
-}
-
 static void note_thread(mp_status_t status, void *context) {
   assert_null(status);
   assert_int_equal(prctl(PR_GET_NAME, context), 0);
@@ -29,10 +23,10 @@ static int count_ends(const pods_t *pods, mp_program_t *(*make)(void), const cha
   for (int i = 0; i < num_launches; ++i) {
     char thread[NAME_BYTES] = "";
     test_launch_t l[2];
-    launch_one(&l[0], pods, 0, executables[0]);
+    pair_launch(&l[0], pods, 0, executables[0]);
     assert_ok(mp_event_on_ready(l[0].done[0], note_thread, thread));
     let_it_park();
-    launch_one(&l[1], pods, 1, executables[1]);
+    pair_launch(&l[1], pods, 1, executables[1]);
     for (uint32_t rank = 0; rank < 2; ++rank) launch_expect(&l[rank], 2);
     // A thread that the event wakes may be ahead of the event's callbacks.
     while (*(volatile char *)thread == '\0') let_it_park();
@@ -65,6 +59,13 @@ static void a_long_rest_is_run_by_workers(void **state) {
   stop_pods(&pods);
 }
 
+// Launches a sum of both in process 0.
+static void begin_pair(pods_t *pods, test_launch_t *l, mp_executable_t *executables[2]) {
+  start_pair(pods);
+  make_pair_executables(pods, pair_sum_program, executables);
+  pair_launch(l, pods, 0, executables[0]);
+}
+
 // Both launches go well, whatever became of the clients; then everything is given back.
 static void expect_good_ends(pods_t *pods, test_launch_t l[2], mp_executable_t *executables[2]) {
   for (uint32_t rank = 0; rank < 2; ++rank) assert_ok(mp_event_await(l[rank].done[0]));
@@ -78,15 +79,13 @@ static void a_callback_may_release_the_client(void **state) {
   (void)state;
   for (int round = 0; round < 5; ++round) {
     pods_t pods;
-    start_pair(&pods);
     mp_executable_t *executables[2];
-    make_pair_executables(&pods, pair_sum_program, executables);
     test_launch_t l[2];
-    launch_one(&l[0], &pods, 0, executables[0]);
+    begin_pair(&pods, &l[0], executables);
     assert_ok(mp_event_on_ready(l[0].done[0], release_client, pods.clients[0]));
     pods.clients[0] = NULL;
     let_it_park();
-    launch_one(&l[1], &pods, 1, executables[1]);
+    pair_launch(&l[1], &pods, 1, executables[1]);
     expect_good_ends(&pods, l, executables);
   }
 }
@@ -96,13 +95,11 @@ static void the_client_may_end_at_any_time(void **state) {
   (void)state;
   for (long round = 0; round < 40; ++round) {
     pods_t pods;
-    start_pair(&pods);
     mp_executable_t *executables[2];
-    make_pair_executables(&pods, pair_sum_program, executables);
     test_launch_t l[2];
-    launch_one(&l[0], &pods, 0, executables[0]);
+    begin_pair(&pods, &l[0], executables);
     let_it_park();
-    launch_one(&l[1], &pods, 1, executables[1]);
+    pair_launch(&l[1], &pods, 1, executables[1]);
     nanosleep(&(struct timespec){.tv_nsec = round * 2000}, NULL);
     mp_client_release(pods.clients[0]);
     pods.clients[0] = NULL;

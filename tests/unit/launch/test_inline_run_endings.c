@@ -7,11 +7,6 @@
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 
-static void release_client(mp_status_t status, void *context) {
-  assert_null(status);
-  mp_client_release(context);
-}
-
 // The launch on the last device brings the others to their end on its thread, one after the other.
 // A callback of the first one lets the client go, which cancels the second one.
 static void a_callback_may_release_the_client(void **state) {

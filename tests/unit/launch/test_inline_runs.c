@@ -20,6 +20,19 @@ static mp_status_t run_kernel(const mp_kernel_t *kernel, const mp_kernel_call_t 
   return NULL;
 }
 
+// A program on one device of a new client; from now on it is this thread that launches.
+static mp_executable_t *begin_launching(mp_program_t *program, mp_client_t **out_client) {
+  *out_client = make_client(1);
+  g_launching = pthread_self();
+  atomic_store(&g_is_slow, false);
+  return make_executable(*out_client, program);
+}
+
+static void end_launching(mp_executable_t *executable, mp_client_t *client) {
+  mp_executable_release(executable);
+  mp_client_release(client);
+}
+
 // How many of so many launches this thread runs itself.
 static int count_inline(mp_executable_t *executable, int num_launches) {
   atomic_store(&g_num_inline, 0);
@@ -33,10 +46,9 @@ static int count_inline(mp_executable_t *executable, int num_launches) {
 
 static void slow_ones_are_left_to_the_workers_for_a_while(void **state) {
   (void)state;
-  mp_client_t *client = make_client(1);
+  mp_client_t *client = NULL;
   mp_executable_t *executable =
-      make_executable(client, one_kernel_program("kernel", 1, run_kernel));
-  g_launching = pthread_self();
+      begin_launching(one_kernel_program("kernel", 1, run_kernel), &client);
   atomic_store(&g_is_slow, true);
   // Two, and then one after 64 launches, after 128 more, after 256 more.
   assert_int_equal(count_inline(executable, 500), 5);
@@ -48,8 +60,7 @@ static void slow_ones_are_left_to_the_workers_for_a_while(void **state) {
     num_inline = count_inline(executable, 100);
   }
   assert_true(num_inline >= 50);
-  mp_executable_release(executable);
-  mp_client_release(client);
+  end_launching(executable, client);
 }
 
 // ---- Threads that wait at once ----
@@ -66,15 +77,6 @@ static mp_status_t run_part(const mp_kernel_t *kernel, const mp_kernel_call_t *c
   atomic_fetch_add(&g_num_parts[call->part], 1);
   if (call->part < 4) ((float *)call->results[0])[call->part] = 0;
   return NULL;
-}
-
-static mp_program_t *program_of_parts(void) {
-  test_program_t p;
-  program_begin(&p, "parts", 1, 1);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_launch(&p, run_part, PARTS, 1, &x, 1, &y);
-  return program_end(&p);
 }
 
 // How many parts of so many launches this thread does, which waits for each at once, or never says
@@ -94,10 +96,9 @@ static int count_parts(mp_executable_t *executable, int num_launches, bool waits
 
 static void a_thread_that_waits_at_once_takes_part(void **state) {
   (void)state;
-  mp_client_t *client = make_client(1);
-  mp_executable_t *executable = make_executable(client, program_of_parts());
-  g_launching = pthread_self();
-  atomic_store(&g_is_slow, false);
+  mp_client_t *client = NULL;
+  mp_executable_t *executable =
+      begin_launching(program_of_parts("parts", 1, run_part, PARTS), &client);
   assert_int_equal(count_parts(executable, 20, false), 0);
   // From the third launch on. A worker that happens to be awake may be quicker with some.
   assert_in_range(count_parts(executable, 200, true), 1, 200 * PARTS);
@@ -105,22 +106,19 @@ static void a_thread_that_waits_at_once_takes_part(void **state) {
   atomic_store(&g_is_slow, true);
   (void)count_parts(executable, 1, true);
   assert_int_equal(count_parts(executable, 10, true), 0);
-  mp_executable_release(executable);
-  mp_client_release(client);
+  end_launching(executable, client);
 }
 
 // The first launch without a wait is still taken for one that will be waited for.
 static void a_continuing_thread_is_not_held_up(void **state) {
   (void)state;
-  mp_client_t *client = make_client(1);
-  mp_executable_t *executable = make_executable(client, program_of_parts());
-  g_launching = pthread_self();
-  atomic_store(&g_is_slow, false);
+  mp_client_t *client = NULL;
+  mp_executable_t *executable =
+      begin_launching(program_of_parts("parts", 1, run_part, PARTS), &client);
   (void)count_parts(executable, 20, true);
   (void)count_parts(executable, 1, false);
   assert_int_equal(count_parts(executable, 20, false), 0);
-  mp_executable_release(executable);
-  mp_client_release(client);
+  end_launching(executable, client);
 }
 
 int main(void) {

@@ -286,9 +286,7 @@ static void a_run_without_scratch_memory_fails(void **state) {
     if (status != NULL) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
     mp_status_release(status);
     launch_end(&l);
-    launch_filled(&l, executable, 1, 1);
-    launch_expect(&l, 2);
-    launch_end(&l);
+    launch_and_expect(executable, 1, 2);
     mp_executable_release(executable);
     mp_client_release(client);
   }

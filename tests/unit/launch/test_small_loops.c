@@ -4,29 +4,7 @@
 
 #include "sim/plan/plan.h"
 #include "tests/unit/support/launches.h"
-#include "tests/unit/support/programs.h"
-
-static mp_status_t less_than_100(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  (void)kernel;
-  *(uint8_t *)call->results[0] = *(const float *)call->operands[0] < 100;
-  return NULL;
-}
-
-static mp_status_t add_one(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  memset(call->scratch, 7, kernel->scratch_bytes);
-  for (int i = 0; i < 4; ++i) {
-    ((float *)call->results[0])[i] = ((const float *)call->operands[0])[i] + 1;
-  }
-  return NULL;
-}
-
-static mp_status_t quarter(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  (void)kernel;
-  for (int i = 0; i < 4; ++i) {
-    ((float *)call->results[0])[i] = ((const float *)call->operands[0])[i] / 4;
-  }
-  return NULL;
-}
+#include "tests/unit/support/loop_programs.h"
 
 static mp_status_t fail_above_40(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   if (*(const float *)call->operands[0] > 40) {
@@ -40,21 +18,8 @@ static mp_status_t fail_at_once(const mp_kernel_t *kernel, const mp_kernel_call_
   return mp_status_make(MP_INVALID_ARGUMENT, "never at train.py:9:3");
 }
 
-// y = x; while (y[0] < 100) y = step(y)
-static mp_program_t *loop_program(uint32_t devices, mp_kernel_run_t step) {
-  test_program_t p;
-  program_begin(&p, "loop", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4)), condition = slot_arena(0);
-  p.program->arena_bytes = 64;
-  mp_cmd_t *copy = program_command(&p, MP_CMD_COPY);
-  command_slots(&p, copy, 1, &x, 1, &y);
-  copy->bytes = 16;
-  program_launch(&p, less_than_100, 1, 1, &y, 1, &condition);  // 1
-  program_jump(&p, MP_CMD_BRANCH_UNLESS, condition, 5);        // 2
-  program_launch(&p, step, 1, 1, &y, 1, &y);                   // 3
-  program_jump(&p, MP_CMD_JUMP, condition, 1);                 // 4
-  mp_program_t *program = program_end(&p);                     // 5
+static mp_program_t *folded_loop_program(uint32_t devices, mp_kernel_run_t step) {
+  mp_program_t *program = loop_program(devices, step);
   assert_ok(mp_plan_fold_loops(program, NULL, 0));
   assert_int_equal(program->num_commands, 3);
   assert_int_equal(program->commands[1].kind, MP_CMD_LOOP);
@@ -95,9 +60,7 @@ static mp_program_t *straight_program(mp_kernel_run_t step) {
   mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
   mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4)), condition = slot_arena(0);
   p.program->arena_bytes = 64;
-  mp_cmd_t *copy = program_command(&p, MP_CMD_COPY);
-  command_slots(&p, copy, 1, &x, 1, &y);
-  copy->bytes = 16;
+  program_copy(&p, x, y, 16);
   program_launch(&p, step, 1, 1, &y, 1, &y);                                 // 1
   program_launch(&p, add_one, 1, 1, &y, 1, &y);                              // 2
   program_launch(&p, less_than_100, 1, 1, &x, 1, &condition);                // 3
@@ -118,18 +81,11 @@ static void commands_in_a_row_are_one(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
   mp_executable_t *straight = make_executable(client, straight_program(add_one));
-  test_launch_t l;
-  launch_filled(&l, straight, 1, 1);
-  launch_expect(&l, 2);
-  launch_end(&l);
-  launch_filled(&l, straight, 1, 398);  // not by the branch
-  launch_expect(&l, 100);
-  launch_end(&l);
+  launch_and_expect(straight, 1, 2);
+  launch_and_expect(straight, 398, 100);  // not by the branch
   mp_executable_release(straight);
   straight = make_executable(client, straight_program(fail_at_once));
-  launch_filled(&l, straight, 1, 1);
-  launch_expect_error(&l, 0, MP_INVALID_ARGUMENT, "never at train.py:9:3");
-  launch_end(&l);
+  launch_and_fail(straight, 1, MP_INVALID_ARGUMENT, "never at train.py:9:3");
   mp_executable_release(straight);
   mp_client_release(client);
 }
@@ -137,21 +93,16 @@ static void commands_in_a_row_are_one(void **state) {
 static void kernels_run_in_loops(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
-  mp_executable_t *loop = make_executable(client, loop_program(2, add_one));
-  test_launch_t l;
-  launch_filled(&l, loop, 1, 3);
-  launch_expect(&l, 100);
-  launch_end(&l);
-  launch_filled(&l, loop, 1, 200);  // no round
-  launch_expect(&l, 200);
-  launch_end(&l);
+  mp_executable_t *loop = make_executable(client, folded_loop_program(2, add_one));
+  launch_and_expect(loop, 3, 100);
+  launch_and_expect(loop, 200, 200);  // no round
   mp_executable_release(loop);
   mp_client_release(client);
 }
 
 static void a_loop_takes_its_rounds_where_they_are_known(void **state) {
   (void)state;
-  mp_program_t *program = loop_program(1, add_one);
+  mp_program_t *program = folded_loop_program(1, add_one);
   const mp_cmd_t *loop = &program->commands[1];
   assert_true(isinf(mp_cmd_loop_seconds(loop)));
   ((mp_cmd_t *)(uintptr_t)&loop->body[1])->rounds = 9;
@@ -163,11 +114,8 @@ static void a_loop_takes_its_rounds_where_they_are_known(void **state) {
 static void a_failed_kernel_ends_its_loop(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
-  mp_executable_t *loop = make_executable(client, loop_program(1, fail_above_40));
-  test_launch_t l;
-  launch_filled(&l, loop, 1, 3);
-  launch_expect_error(&l, 0, MP_INVALID_ARGUMENT, "above 40 at train.py:7:3");
-  launch_end(&l);
+  mp_executable_t *loop = make_executable(client, folded_loop_program(1, fail_above_40));
+  launch_and_fail(loop, 3, MP_INVALID_ARGUMENT, "above 40 at train.py:7:3");
   mp_executable_release(loop);
   mp_client_release(client);
 }
@@ -176,12 +124,7 @@ static void poison_ends_a_loop(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
   mp_executable_t *failing = make_executable(client, failing_program());
-  test_launch_t l;
-  launch_filled(&l, failing, 1, 1);
-  for (uint32_t d = 0; d < 2; ++d) {
-    launch_expect_error(&l, d, MP_INVALID_ARGUMENT, "never at train.py:9:3");
-  }
-  launch_end(&l);
+  launch_and_fail(failing, 1, MP_INVALID_ARGUMENT, "never at train.py:9:3");
   mp_executable_release(failing);
   mp_client_release(client);
 }
@@ -192,14 +135,13 @@ static void loops_yield_and_end(void **state) {
   enum { LOOPS = 6 };
   const uint32_t last = LOOPS;
   mp_client_t *client = make_client(LOOPS + 1);
-  mp_executable_t *endless = make_executable(client, loop_program(LOOPS, quarter)), *ends = NULL;
-  assert_ok(mp_executable_create(client, loop_program(1, add_one), &last, &ends));
-  test_launch_t loops, l;
+  mp_executable_t *endless = make_executable(client, folded_loop_program(LOOPS, quarter)),
+                  *ends = NULL;
+  assert_ok(mp_executable_create(client, folded_loop_program(1, add_one), &last, &ends));
+  test_launch_t loops;
   launch_filled(&loops, endless, 1, 1);
   for (int i = 0; i < 3; ++i) {
-    launch_filled(&l, ends, 1, 3);
-    launch_expect(&l, 100);
-    launch_end(&l);
+    launch_and_expect(ends, 3, 100);
   }
   mp_client_release(client);
   for (uint32_t d = 0; d < LOOPS; ++d) {

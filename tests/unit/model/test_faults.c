@@ -4,12 +4,9 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/options.h"
-#include "sim/model/clock/model.h"
 #include "sim/model/faults/faults.h"
-#include "sim/plan/compile.h"
-#include "sim/readers/text/text.h"
 #include "tests/unit/support/network_test.h"
+#include "tests/unit/support/timed.h"
 
 // Round numbers: 1 us per launch and op, 1 GB/s and 1 us per link, 1 TB/s of memory.
 #define POD                                                                                    \
@@ -44,32 +41,23 @@ static const char k_square[] =
 
 static const uint32_t k_four[] = {0, 1, 2, 3};
 
-// A pod with a model and faults, and one program.
+// A program on four devices of a pod with faults.
 typedef struct {
-  mp_pod_t *pod;
-  mp_model_t *model;
+  timed_t timed;
   mp_faults_t *faults;
-  mp_program_t *device_program;
-  mp_model_program_t *program;
   mp_link_users_t *users;
 } world_t;
 
 static world_t world_with(const char *text, const char *algorithms) {
   world_t w = {0};
   mp_options_t *options = NULL;
-  mp_module_t *module = NULL;
-  const mp_compile_request_t request = {.keep_partitioned = true};
   const mp_named_value_t values[] = {
       {.name = MP_STR("time"), .type = MP_VALUE_STRING, .string_value = MP_STR("model")},
       {.name = MP_STR("algorithms"), .type = MP_VALUE_STRING, .string_value = mp_str(algorithms)}};
   assert_ok(mp_options_create(values, 2, &options));
-  assert_ok(mp_pod_create_from_name(mp_str(POD), "test", &w.pod));
-  assert_ok(mp_model_create(w.pod, options, &w.model));
-  assert_ok(mp_faults_create(w.pod, options, &w.faults));
+  w.timed = time_program_with(options, POD, compile_text(text), 4);
+  assert_ok(mp_faults_create(w.timed.pod, options, &w.faults));
   mp_options_release(options);
-  assert_ok(mp_read_text(text, strlen(text), &module));
-  assert_ok(mp_compile_module(module, &request, &w.device_program));
-  assert_ok(mp_model_program_create(w.model, w.device_program, 4, k_four, &w.program));
   return w;
 }
 
@@ -80,9 +68,7 @@ static world_t world_of(const char *text) {
 static void world_end(world_t *w) {
   mp_link_users_release(w->users);
   mp_faults_release(w->faults);
-  mp_model_program_release(w->program, w->device_program);
-  mp_model_release(w->model);
-  mp_pod_release(w->pod);
+  time_end(&w->timed);
 }
 
 static void add(world_t *w, const char *text) {
@@ -95,7 +81,7 @@ static void heal(world_t *w) {
 
 static mp_status_t meet_flips(world_t *w, uint32_t count, const uint32_t *logical,
                               uint32_t *num_flips, mp_faults_flip_t **flips) {
-  const mp_faults_launch_t launch = {.program = w->device_program,
+  const mp_faults_launch_t launch = {.program = w->timed.device_program,
                                      .num_devices = 4,
                                      .ids = k_four,
                                      .num_shares = count,
@@ -121,11 +107,11 @@ static double launch(world_t *w) {
   mp_health_t *health;
   mp_model_books_t before, after;
   assert_ok(meet(w));
-  if (mp_faults_take_health(w->faults, &health)) mp_model_set_health(w->model, health);
-  mp_model_read(w->model, &before, NULL, NULL);
-  const mp_stamp_t stamp = mp_model_launch(w->program, ++number, 0, 4, k_four, none, shares);
-  mp_model_get(w->model, 0, 0, stamp);
-  mp_model_read(w->model, &after, NULL, NULL);
+  if (mp_faults_take_health(w->faults, &health)) mp_model_set_health(w->timed.model, health);
+  mp_model_read(w->timed.model, &before, NULL, NULL);
+  const mp_stamp_t stamp = mp_model_launch(w->timed.program, ++number, 0, 4, k_four, none, shares);
+  mp_model_get(w->timed.model, 0, 0, stamp);
+  mp_model_read(w->timed.model, &after, NULL, NULL);
   assert_int_equal(after.lost, 0);
   return mp_moment_seconds(after.now - before.now) * 1e6;
 }
@@ -340,9 +326,9 @@ static void slow_host_links_lengthen_transfers(void **state) {
   heal(&w);
   add(&w, "- {link: device 1 to host, bandwidth: 0.25}");
   assert_true(mp_faults_take_health(w.faults, &health));
-  mp_model_set_health(w.model, health);
-  mp_model_get(w.model, 1, 1000000, 0);
-  mp_model_read(w.model, &books, NULL, NULL);
+  mp_model_set_health(w.timed.model, health);
+  mp_model_get(w.timed.model, 1, 1000000, 0);
+  mp_model_read(w.timed.model, &books, NULL, NULL);
   expect_near(mp_moment_seconds(books.host) * 1e6, 4002);
   world_end(&w);
 }

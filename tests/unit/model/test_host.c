@@ -135,15 +135,6 @@ static timed_t time_with(const char *shape, const char *figures) {
   return t;
 }
 
-static mp_stamp_t launch(timed_t *t, const mp_stamp_t *inputs) {
-  const uint32_t logical[] = {0, 1, 2, 3};
-  const mp_stamp_t none[4] = {0};
-  mp_model_share_t *shares[4];
-  static uint64_t number = 0;
-  return mp_model_launch(t->program, ++number, 0, 4, logical, inputs == NULL ? none : inputs,
-                         shares);
-}
-
 static mp_model_books_t read_books(timed_t *t) {
   mp_model_books_t books;
   mp_model_read(t->model, &books, NULL, NULL);
@@ -190,16 +181,16 @@ static void test_rates(void **state) {
 static void test_no_op_waits_for_a_copy(void **state) {
   (void)state;
   timed_t t = time_with("ring:4", "compiler: plain\n");
-  const mp_stamp_t made = launch(&t, NULL);
+  const mp_stamp_t made = time_launch(&t, 4, NULL);
   const double work = micros(read_books(&t).now) - 1;
   const mp_stamp_t away = mp_model_copy(t.model, on_device(0), on_host(0), 1000000, made);
   assert_true(host_of(&t) == 0);
-  (void)launch(&t, NULL);  // beside the copy
+  (void)time_launch(&t, 4, NULL);  // beside the copy
   expect_near(micros(read_books(&t).now), 1 + 2 * work);
   // Back again when it has arrived, and then a program that needs it.
   const mp_stamp_t back = mp_model_copy(t.model, on_host(0), on_device(0), 1000000, away);
   const mp_stamp_t inputs[4] = {back};
-  (void)launch(&t, inputs);
+  (void)time_launch(&t, 4, inputs);
   expect_near(micros(read_books(&t).devices[0]), 1 + work + 1002 + 1002 + work);
   expect_near(micros(read_books(&t).devices[1]), 1 + 3 * work);
   time_end(&t);
@@ -210,7 +201,7 @@ static void test_shared(void **state) {
   timed_t t = time_with("ring:4", "host:\n  bandwidth: 2GB/s\n");
   mp_stamp_t puts[4];
   for (uint32_t d = 0; d < 4; ++d) puts[d] = mp_model_put(t.model, d, 1000000);
-  const mp_stamp_t made = launch(&t, puts);
+  const mp_stamp_t made = time_launch(&t, 4, puts);
   const double work = micros(read_books(&t).now) - 2002;
   for (uint32_t d = 0; d < 4; ++d) {
     expect_near(micros(read_books(&t).devices[d]), 2002 + work);  // with the ends of all
@@ -252,18 +243,18 @@ static void test_enough_for_all(void **state) {
 static void test_dispatch(void **state) {
   (void)state;
   timed_t t = time_with("ring:4", "host:\n  dispatch: 10us\n");
-  mp_stamp_t stamp = launch(&t, NULL);
+  mp_stamp_t stamp = time_launch(&t, 4, NULL);
   const double work = micros(read_books(&t).now) - 11;
   expect_near(host_of(&t), 10);
   assert_true(work > 1 && work < 9);
   // Devices that are faster than the host wait for it.
-  for (int i = 0; i < 10; ++i) stamp = launch(&t, NULL);
+  for (int i = 0; i < 10; ++i) stamp = time_launch(&t, 4, NULL);
   expect_near(host_of(&t), 110);
   expect_near(micros(read_books(&t).now), 111 + work);
   mp_model_get(t.model, 0, 4, stamp);
   expect_near(host_of(&t), 111 + work + 2.004);
   // A loop that reads each result.
-  for (int i = 0; i < 5; ++i) mp_model_get(t.model, 0, 4, launch(&t, NULL));
+  for (int i = 0; i < 5; ++i) mp_model_get(t.model, 0, 4, time_launch(&t, 4, NULL));
   expect_near(host_of(&t), 6 * (11 + work + 2.004) + 100);
   time_end(&t);
 }

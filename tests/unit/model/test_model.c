@@ -56,18 +56,6 @@ static timed_t time_text(const char *text, uint32_t num_devices) {
   return time_text_on(POD, text, num_devices);
 }
 
-// Launches on all devices; `paths` (may be NULL) are the choices of each.
-static mp_stamp_t launch_all(timed_t *t, uint32_t count, const mp_stamp_t *inputs) {
-  const uint32_t logical[] = {0, 1, 2, 3};
-  const mp_stamp_t none[4] = {0};
-  mp_model_share_t *shares[4];
-  static uint64_t number = 0;
-  const mp_stamp_t stamp = mp_model_launch(t->program, ++number, 0, count, logical,
-                                           inputs == NULL ? none : inputs, shares);
-  for (uint32_t i = 0; i < count; ++i) assert_null(shares[i]);
-  return stamp;
-}
-
 static mp_model_books_t read_books(timed_t *t) {
   mp_model_books_t books;
   mp_model_read(t->model, &books, NULL, NULL);
@@ -86,12 +74,12 @@ static void expect_near(double found, double expected) {
 static void test_all_reduce(void **state) {
   (void)state;
   timed_t t = time_text(k_all_reduce, 4);
-  (void)launch_all(&t, 4, NULL);
+  (void)time_launch(&t, 4, NULL);
   const double first = micros(read_books(&t).now);
   // A ring of four both ways: 2 * 3/4 of a megabyte, half of it each way, at 1 GB/s; 6 steps.
   expect_near(first, 1 + 750 + 6);
   // Launches that are not waited for follow each other without gaps.
-  for (int i = 0; i < 10; ++i) (void)launch_all(&t, 4, NULL);
+  for (int i = 0; i < 10; ++i) (void)time_launch(&t, 4, NULL);
   expect_near(micros(read_books(&t).now), 1 + 11 * 756);
   assert_int_equal(read_books(&t).host, 0);
   time_end(&t);
@@ -100,10 +88,10 @@ static void test_all_reduce(void **state) {
 static void test_host_waits(void **state) {
   (void)state;
   timed_t t = time_text(k_all_reduce, 4);
-  mp_stamp_t stamp = launch_all(&t, 4, NULL);
+  mp_stamp_t stamp = time_launch(&t, 4, NULL);
   mp_model_get(t.model, 2, 0, stamp);
   expect_near(micros(read_books(&t).host), 757);
-  stamp = launch_all(&t, 4, NULL);
+  stamp = time_launch(&t, 4, NULL);
   // Four megabytes from four devices come over four links at the same time.
   for (uint32_t d = 0; d < 4; ++d) mp_model_get(t.model, d, 1000000, stamp);
   expect_near(micros(read_books(&t).host), 757 + 757 + 1002);
@@ -116,11 +104,11 @@ static void test_inputs(void **state) {
   const mp_stamp_t put = mp_model_put(t.model, 3, 2000000);
   const mp_stamp_t inputs[4] = {0, 0, 0, mp_stamp_newer_transfer(0, put)};
   assert_true(inputs[3] == put);
-  (void)launch_all(&t, 4, inputs);
+  (void)time_launch(&t, 4, inputs);
   expect_near(micros(read_books(&t).now), 2002 + 756);
   // What was launched first does not wait for a transfer that it does not use.
   (void)mp_model_put(t.model, 0, 50000000);
-  (void)launch_all(&t, 4, NULL);
+  (void)time_launch(&t, 4, NULL);
   expect_near(micros(read_books(&t).now), 2002 + 2 * 756);
   time_end(&t);
 }
@@ -137,7 +125,7 @@ static void test_pace(void **state) {
   timed_t t = time_text_on(POD " time:paced pace:1e6", k_all_reduce, 4);  // a second for a us
   assert_true(mp_model_is_paced(t.model));
   double before = mp_clock_seconds();
-  const mp_stamp_t launch = launch_all(&t, 4, NULL);
+  const mp_stamp_t launch = time_launch(&t, 4, NULL);
   const mp_stamp_t wait = mp_model_get(t.model, 0, 0, launch);
   double after = mp_clock_seconds();
   assert_true(due_after(&t, before, launch) >= 757 && due_after(&t, after, launch) <= 757.001);
@@ -145,10 +133,10 @@ static void test_pace(void **state) {
   // What the host asks for later is due later, whatever it did meanwhile.
   (void)usleep(20000);
   before = mp_clock_seconds();
-  const mp_stamp_t next = launch_all(&t, 4, NULL);
+  const mp_stamp_t next = time_launch(&t, 4, NULL);
   assert_true(due_after(&t, before, next) >= 757);
   // What devices do one after the other while the host goes on has only the times of the devices.
-  const mp_stamp_t third = launch_all(&t, 4, NULL);
+  const mp_stamp_t third = time_launch(&t, 4, NULL);
   after = mp_clock_seconds();
   assert_true(due_after(&t, after, third) <= 757 + 757 + 756.001);
   assert_true(due_after(&t, before, 0) < 0);
@@ -173,7 +161,7 @@ static void test_pace_of_what_is_not_known_yet(void **state) {
 static void test_permutation(void **state) {
   (void)state;
   timed_t t = time_text(k_permute, 4);
-  (void)launch_all(&t, 4, NULL);
+  (void)time_launch(&t, 4, NULL);
   const mp_model_books_t books = read_books(&t);
   // Only the two ends of the message wait for it.
   expect_near(micros(books.devices[0]), 1 + 1001);
@@ -216,7 +204,7 @@ static void test_paths(void **state) {
 static void test_one_by_one(void **state) {
   (void)state;
   timed_t t = time_text(k_all_reduce, 4);
-  (void)launch_all(&t, 4, NULL);
+  (void)time_launch(&t, 4, NULL);
   const mp_moment_t whole = read_books(&t).now;
   const mp_stamp_t none[] = {0};
   const uint32_t order[] = {2, 0, 3, 1};
@@ -273,7 +261,7 @@ static void launch_some(mp_model_program_t *program, uint64_t number, uint32_t c
 static void test_compiled_by_each(void **state) {
   (void)state;
   timed_t t = time_text(k_all_reduce, 4);
-  (void)launch_all(&t, 4, NULL);
+  (void)time_launch(&t, 4, NULL);
   const mp_moment_t whole = read_books(&t).now;
   mp_program_t *again = compile_text(k_all_reduce);
   mp_model_program_t *twin, *elsewhere;
@@ -302,7 +290,7 @@ static void test_compiled_by_each(void **state) {
 static void test_times_read_between_launches(void **state) {
   (void)state;
   timed_t t = time_text(k_all_reduce, 4);
-  (void)launch_all(&t, 4, NULL);
+  (void)time_launch(&t, 4, NULL);
   const mp_moment_t whole = read_books(&t).now;
   mp_program_t *device_program = compile_text(k_add);
   mp_model_program_t *other;
@@ -382,7 +370,7 @@ static void test_transfers(void **state) {
   mp_stamp_t inputs[4] = {0};
   inputs[1] = mp_model_put(t.model, 1, 1000000);
   inputs[3] = mp_model_put(t.model, 3, 2000000);
-  for (int i = 0; i < 2; ++i) (void)launch_all(&t, 4, inputs);
+  for (int i = 0; i < 2; ++i) (void)time_launch(&t, 4, inputs);
   mp_model_books_t books;
   mp_model_read(t.model, &books, expect_transfers, &is_there);
   assert_true(is_there);
@@ -398,7 +386,7 @@ static void test_deterministic(void **state) {
     for (uint32_t i = 0; i < 600; ++i) {
       const mp_stamp_t put = mp_model_put(t.model, i % 4, 1000 * (i % 37));
       const mp_stamp_t inputs[4] = {0, put, 0, 0};
-      const mp_stamp_t stamp = launch_all(&t, 4, inputs);
+      const mp_stamp_t stamp = time_launch(&t, 4, inputs);
       if (i % 5 == 0) mp_model_get(t.model, i % 3, 100 * i, stamp);
       if (round == 1 && i % 7 == 0) (void)read_books(&t);
     }

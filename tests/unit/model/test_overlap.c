@@ -5,11 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "sim/base/options.h"
-#include "sim/model/clock/model.h"
-#include "sim/plan/compile.h"
-#include "sim/readers/text/text.h"
-#include "tests/unit/support/unit.h"
+#include "tests/unit/support/timed.h"
 
 // Round numbers: 1 us per launch and op, 1 GB/s and 1 us per link, 1 TB/s of memory, 1 TFLOP/s.
 #define POD                                                                                    \
@@ -113,21 +109,9 @@ static const char k_terms[] =
          ") -> tensor<250x250xf32> {\n" PRODUCT("%a", "%x", "%w") PRODUCT("%b", "%x", "%v")
              ADD("%c", "%a", "%b") SCATTER("%s", "%c") "return %s : tensor<250x250xf32>\n}\n}\n";
 
-typedef struct {
-  char file[64];
-  mp_pod_t *pod;
-  mp_model_t *model;
-  mp_program_t *device_program;
-  mp_model_program_t *program;
-} timed_t;
-
-static mp_program_t *compile_text(const char *text) {
-  mp_module_t *module = NULL;
-  mp_program_t *program = NULL;
-  const mp_compile_request_t request = {.keep_partitioned = true};
-  assert_ok(mp_read_text(text, strlen(text), &module));
-  assert_ok(mp_compile_module(module, &request, &program));
-  // As if the partitioner had made the collectives: rings are made of those alone.
+// As if the partitioner had made the collectives: rings are made of those alone.
+static mp_program_t *compile_with_rings(const char *text) {
+  mp_program_t *program = compile_text(text);
   for (mp_op_t *op = program->partitioned->main->body->first; op != NULL; op = op->next) {
     op->rings = op->code == MP_OP_DOT_GENERAL ? rings_of_products : 0;
     op->by_permutes = true;
@@ -135,44 +119,20 @@ static mp_program_t *compile_text(const char *text) {
   return program;
 }
 
-static void write_figures(timed_t *t, const char *figures) {
-  strcpy(t->file, "/tmp/minipod_overlap_XXXXXX.yaml");
-  const int file = mkstemps(t->file, 5);
+static void write_figures(char *path, const char *figures) {
+  const int file = mkstemps(path, 5);
   assert_true(file >= 0);
   assert_int_equal(write(file, figures, strlen(figures)), strlen(figures));
   close(file);
 }
 
 static timed_t time_text(const char *figures, const char *text) {
-  timed_t t = {0};
-  mp_options_t *options = NULL;
-  const uint32_t ids[] = {0, 1, 2, 3};
-  char pod[512];
-  write_figures(&t, figures);
-  snprintf(pod, sizeof(pod), POD, t.file);
-  assert_ok(mp_options_create(NULL, 0, &options));
-  assert_ok(mp_pod_create_from_name(mp_str(pod), "test", &t.pod));
-  assert_ok(mp_model_create(t.pod, options, &t.model));
-  mp_options_release(options);
-  t.device_program = compile_text(text);
-  assert_ok(mp_model_program_create(t.model, t.device_program, 4, ids, &t.program));
+  char path[] = "/tmp/minipod_overlap_XXXXXX.yaml", pod[512];
+  write_figures(path, figures);
+  (void)snprintf(pod, sizeof(pod), POD, path);
+  const timed_t t = time_program_on(pod, compile_with_rings(text), 4);
+  unlink(path);
   return t;
-}
-
-static void time_end(timed_t *t) {
-  mp_model_program_release(t->program, t->device_program);
-  mp_model_release(t->model);
-  mp_pod_release(t->pod);
-  unlink(t->file);
-}
-
-static void launch(timed_t *t, const mp_stamp_t *inputs) {
-  const uint32_t logical[] = {0, 1, 2, 3};
-  const mp_stamp_t none[4] = {0};
-  mp_model_share_t *shares[4];
-  static uint64_t number = 0;
-  (void)mp_model_launch(t->program, ++number, 0, 4, logical, inputs == NULL ? none : inputs,
-                        shares);
 }
 
 // What a launch took, in microseconds, of all devices together.
@@ -207,7 +167,7 @@ static void expect_near(double found, double expected) {
 static void expect_times(const char *figures, const char *text, double now, double exposed,
                          double hidden) {
   timed_t t = time_text(figures, text);
-  launch(&t, NULL);
+  (void)time_launch(&t, 4, NULL);
   const sums_t sums = sums_of(&t);
   expect_near(sums.now, now);
   expect_near(sums.exposed, exposed);
@@ -327,7 +287,7 @@ static void large_groups_may_sum_whole_arrays(void **state) {
   const char *const parts = "compiler: tpu\noverlap.ring_members: 2\n";
   const char *const whole = "compiler: tpu\noverlap.ring_members: 2\noverlap.whole_sums: 1\n";
   timed_t t = time_text("compiler: tpu\n", k_scatter);
-  launch(&t, NULL);
+  (void)time_launch(&t, 4, NULL);
   const double ring = sums_of(&t).now, product = 1 + 501;
   time_end(&t);
   expect_near(ring, product);  // beside the product
@@ -345,7 +305,7 @@ static void large_groups_may_sum_whole_arrays(void **state) {
 static void meetings_share_the_links(void **state) {
   (void)state;
   timed_t t = time_text("compiler: plain\noverlap.permute: 1\n", k_both);
-  launch(&t, NULL);
+  (void)time_launch(&t, 4, NULL);
   const sums_t sums = sums_of(&t);
   const double all_reduce = 2 * (3 + 2 * 375);
   expect_near(sums.work, 4 * (2 * 501 + 3));
@@ -361,7 +321,7 @@ static void a_late_device_is_waited_for_late(void **state) {
   timed_t t = time_text("compiler: gpu\n", k_beside);
   const mp_stamp_t put = mp_model_put(t.model, 3, 398000);  // 400 us
   const mp_stamp_t inputs[4] = {0, 0, 0, put};
-  launch(&t, inputs);
+  (void)time_launch(&t, 4, inputs);
   mp_model_books_t books;
   mp_model_read(t.model, &books, NULL, NULL);
   expect_near(mp_moment_seconds(books.devices[1]) * 1e6, 1 + 3 * 501 + 3);

@@ -11,9 +11,7 @@
 #include "sim/model/report/report.h"
 #include "sim/model/report/report_rows.h"
 #include "sim/model/report/report_text.h"
-#include "sim/plan/compile.h"
-#include "sim/readers/text/text.h"
-#include "tests/unit/support/unit.h"
+#include "tests/unit/support/timed.h"
 
 // Round numbers: 1 us per launch and op, 1 GB/s and 1 us per link, 1 TB/s of memory.
 #define POD                                                                                    \
@@ -56,13 +54,9 @@ static void report_end(reported_t *r) {
 
 // A program that is compiled, launched so often, and released.
 static void run_text(reported_t *r, const char *text, uint32_t launches) {
-  mp_module_t *module = NULL;
-  mp_program_t *device_program = NULL;
+  mp_program_t *device_program = compile_text(text);
   mp_model_program_t *program = NULL;
   const uint32_t ids[] = {0, 1, 2, 3};
-  const mp_compile_request_t request = {.keep_partitioned = true};
-  assert_ok(mp_read_text(text, strlen(text), &module));
-  assert_ok(mp_compile_module(module, &request, &device_program));
   assert_ok(mp_model_program_create(r->model, device_program, 4, ids, &program));
   for (uint32_t i = 0; i < launches; ++i) {
     const mp_stamp_t none[4] = {0};
@@ -191,15 +185,11 @@ static const char k_choice[] =
 
 // A program whose run guesses its branch, compiled, launched and released.
 static void run_choice(reported_t *r, uint64_t choice) {
-  mp_module_t *module = NULL;
-  mp_program_t *device_program = NULL;
+  mp_program_t *device_program = compile_text(k_choice);
   mp_model_program_t *program = NULL;
   mp_model_share_t *share = NULL;
   const uint32_t ids[] = {0};
   const mp_stamp_t none[] = {0};
-  const mp_compile_request_t request = {.keep_partitioned = true};
-  assert_ok(mp_read_text(k_choice, strlen(k_choice), &module));
-  assert_ok(mp_compile_module(module, &request, &device_program));
   assert_ok(mp_model_program_create(r->model, device_program, 1, ids, &program));
   (void)mp_model_launch(program, 1, 0, 1, ids, none, &share);
   assert_non_null(share);

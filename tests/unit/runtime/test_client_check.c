@@ -528,10 +528,7 @@ static void what_crosses_processes_is_checked(void **state) {
 // ---- At launches ----
 
 static void launch_once(mp_executable_t *executable) {
-  test_launch_t l;
-  launch_filled(&l, executable, 1, 1);
-  launch_expect(&l, 1);
-  launch_end(&l);
+  launch_and_expect(executable, 1, 1);
 }
 
 // Something is wrong on the last of many devices; launches on the first one come to it in turn.

@@ -81,11 +81,6 @@ static void the_end_of_the_client_is_not_held_back(void **state) {
   mp_buffer_release(buffer);
 }
 
-static void release_client(mp_status_t status, void *context) {
-  (void)status;
-  mp_client_release(context);
-}
-
 static void a_callback_may_end_the_client(void **state) {
   (void)state;
   mp_client_t *client = make_paced("10ms", "1");

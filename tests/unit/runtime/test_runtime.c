@@ -14,21 +14,10 @@
 #include "sim/runtime/runs/executable.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/launches.h"
-#include "tests/unit/support/programs.h"
+#include "tests/unit/support/loop_programs.h"
 #include "tests/unit/support/unit.h"
 
 // ---- Kernels ----
-
-// y = x + 1 for 4 elements, in parts
-static mp_status_t add_one(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  const float *x = call->operands[0];
-  float *y = call->results[0];
-  int64_t begin, end;
-  mp_part_range(4, kernel->num_parts, call->part, &begin, &end);
-  memset(call->scratch, (int)call->part, kernel->scratch_bytes);
-  for (int64_t i = begin; i < end; ++i) y[i] = x[i] + 1;
-  return NULL;
-}
 
 // Leaves each part's number times x[0] with the others; in the end all of y is their sum.
 static mp_status_t share_multiples(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
@@ -56,13 +45,6 @@ static mp_status_t fail_on_negative(const mp_kernel_t *kernel, const mp_kernel_c
   return NULL;
 }
 
-// condition = x[0] < limit
-static mp_status_t less_than_100(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  (void)kernel;
-  *(uint8_t *)call->results[0] = *(const float *)call->operands[0] < 100;
-  return NULL;
-}
-
 // condition = id is not 2
 static mp_status_t is_not_two(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   (void)kernel;
@@ -70,23 +52,10 @@ static mp_status_t is_not_two(const mp_kernel_t *kernel, const mp_kernel_call_t 
   return NULL;
 }
 
-// y = x / number of operands[1]
-static mp_status_t quarter(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  (void)kernel;
-  for (int i = 0; i < 4; ++i)
-    ((float *)call->results[0])[i] = ((const float *)call->operands[0])[i] / 4;
-  return NULL;
-}
-
 // ---- Programs ----
 
 static mp_program_t *add_one_program(uint32_t devices) {
-  test_program_t p;
-  program_begin(&p, "add_one", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_launch(&p, add_one, 2, 1, &x, 1, &y);
-  return program_end(&p);
+  return program_of_parts("add_one", devices, add_one, 2);
 }
 
 static mp_program_t *sharing_program(uint32_t devices) {
@@ -102,24 +71,6 @@ static mp_program_t *sharing_program(uint32_t devices) {
   return program_end(&p);
 }
 
-// y = x; while (y[0] < 100) y += 1; for ever when the increment is left out
-static mp_program_t *loop_program(uint32_t devices, bool is_endless) {
-  test_program_t p;
-  program_begin(&p, "loop", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  mp_slot_t condition = slot_arena(0);
-  p.program->arena_bytes = 64;
-  mp_cmd_t *copy = program_command(&p, MP_CMD_COPY);
-  command_slots(&p, copy, 1, &x, 1, &y);
-  copy->bytes = 16;
-  program_launch(&p, less_than_100, 1, 1, &y, 1, &condition);           // 1
-  program_jump(&p, MP_CMD_BRANCH_UNLESS, condition, 5);                 // 2
-  program_launch(&p, is_endless ? quarter : add_one, 1, 1, &y, 1, &y);  // 3
-  program_jump(&p, MP_CMD_JUMP, condition, 1);                          // 4
-  return program_end(&p);                                               // 5
-}
-
 // y = x; while (y[0] < 100) y = (psum(y) / 4) + 1, on 4 devices
 static mp_program_t *psum_loop_program(void) {
   test_program_t p;
@@ -128,9 +79,7 @@ static mp_program_t *psum_loop_program(void) {
   mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
   mp_slot_t condition = slot_arena(0), sum = slot_arena(64);
   p.program->arena_bytes = 128;
-  mp_cmd_t *copy = program_command(&p, MP_CMD_COPY);
-  command_slots(&p, copy, 1, &x, 1, &y);
-  copy->bytes = 16;
+  program_copy(&p, x, y, 16);
   program_launch(&p, less_than_100, 1, 1, &y, 1, &condition);  // 1
   program_jump(&p, MP_CMD_BRANCH_UNLESS, condition, 7);        // 2
   program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, y, sum);
@@ -156,9 +105,7 @@ static mp_program_t *skipping_program(bool other) {
   if (other) {
     program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
   } else {
-    mp_cmd_t *copy = program_command(&p, MP_CMD_COPY);
-    command_slots(&p, copy, 1, &x, 1, &y);
-    copy->bytes = 16;
+    program_copy(&p, x, y, 16);
   }
   return program_end(&p);  // 6
 }
@@ -221,10 +168,7 @@ static void a_program_runs(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
   mp_executable_t *executable = make_executable(client, add_one_program(1));
-  test_launch_t l;
-  launch_filled(&l, executable, 1, 1.5f);
-  launch_expect(&l, 2.5f);
-  launch_end(&l);
+  launch_and_expect(executable, 1.5f, 2.5f);
   mp_executable_release(executable);
   mp_client_release(client);
 }
@@ -234,10 +178,7 @@ static void parts_share_memory(void **state) {
   mp_client_t *client = make_client(2);
   mp_executable_t *executable = make_executable(client, sharing_program(2));
   for (int i = 1; i < 50; ++i) {
-    test_launch_t l;
-    launch_filled(&l, executable, 1, (float)i);
-    launch_expect(&l, (float)(36 * i));
-    launch_end(&l);
+    launch_and_expect(executable, (float)i, (float)(36 * i));
   }
   test_launch_t l;
   launch_filled(&l, executable, 1, -1);
@@ -258,9 +199,7 @@ static void copies_are_whole(void **state) {
     program_begin(&p, "copy", 1, 2);
     const mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_U8, count));
     const mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_U8, count));
-    mp_cmd_t *copy = program_command(&p, MP_CMD_COPY);
-    command_slots(&p, copy, 1, &x, 1, &y);
-    copy->bytes = (uint64_t)count;
+    program_copy(&p, x, y, (uint64_t)count);
     mp_executable_t *executable = make_executable(client, program_end(&p));
     test_launch_t l;
     launch_begin(&l, executable, 1);
@@ -292,11 +231,8 @@ static void copies_are_whole(void **state) {
 static void loops_yield_and_end(void **state) {
   (void)state;
   mp_client_t *client = make_client(16);
-  mp_executable_t *executable = make_executable(client, loop_program(16, false));
-  test_launch_t l;
-  launch_filled(&l, executable, 1, 0);
-  launch_expect(&l, 100);
-  launch_end(&l);
+  mp_executable_t *executable = make_executable(client, loop_program(16, add_one));
+  launch_and_expect(executable, 0, 100);
   mp_executable_release(executable);
   mp_client_release(client);
 }
@@ -324,10 +260,7 @@ static void collectives_in_loops_meet_each_time(void **state) {
   (void)state;
   mp_client_t *client = make_client(4);
   mp_executable_t *executable = make_executable(client, psum_loop_program());
-  test_launch_t l;
-  launch_filled(&l, executable, 1, 0);
-  launch_expect(&l, 100);
-  launch_end(&l);
+  launch_and_expect(executable, 0, 100);
   mp_executable_release(executable);
   mp_client_release(client);
 }
@@ -347,9 +280,7 @@ static void a_device_that_skips_a_collective_is_named(void **state) {
                         "train.py:12:7) that devices 0, 1, 3 wait at");
     launch_expect_error(&l, 3, MP_ABORTED, "stuck");
     launch_end(&l);
-    launch_filled(&l, good, 1, 1);
-    launch_expect(&l, 4);
-    launch_end(&l);
+    launch_and_expect(good, 1, 4);
   }
   mp_executable_release(executable);
   mp_executable_release(good);
@@ -423,9 +354,7 @@ static void a_failure_poisons_all_participants(void **state) {
     launch_go(&l);
     for (uint32_t d = 0; d < 8; ++d) launch_expect_error(&l, d, MP_OUT_OF_RANGE, "-3 is negative");
     launch_end(&l);
-    launch_filled(&l, executable, 1, 1);
-    launch_expect(&l, 8);
-    launch_end(&l);
+    launch_and_expect(executable, 1, 8);
   }
   mp_executable_release(executable);
   mp_client_release(client);
@@ -661,7 +590,7 @@ static void a_long_queue_does_not_exhaust_the_memory(void **state) {
 static void too_large_temporaries_are_refused(void **state) {
   (void)state;
   mp_client_t *client = make_client_with(2, 64 << 10);
-  mp_program_t *program = loop_program(2, false);
+  mp_program_t *program = loop_program(2, add_one);
   program->arena_bytes = 128 << 10;
   mp_executable_t *executable = make_executable(client, program);
   test_launch_t l;
@@ -745,7 +674,7 @@ static void a_client_may_go_with_work_in_flight(void **state) {
   (void)state;
   mp_client_t *client = make_client(6);
   // One device loops for ever, two wait for a third that never comes, one waits for its input.
-  mp_executable_t *loop = make_executable(client, loop_program(1, true));
+  mp_executable_t *loop = make_executable(client, loop_program(1, quarter));
   uint32_t ids[] = {1, 2, 3}, last = 5;
   mp_executable_t *psum, *late;
   assert_ok(mp_executable_create(client, psum_program(3, 4), ids, &psum));
@@ -793,7 +722,7 @@ static void a_process_may_exit_with_work_in_flight(void **state) {
   if (child == 0) {
     alarm(20);
     mp_client_t *client = make_client(2);
-    mp_executable_t *loop = make_executable(client, loop_program(2, true));
+    mp_executable_t *loop = make_executable(client, loop_program(2, quarter));
     static test_launch_t l;
     launch_filled(&l, loop, 1, 1);
     exit(7);

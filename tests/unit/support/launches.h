@@ -99,4 +99,21 @@ static inline void launch_end(test_launch_t *l) {
   launch_end_no_wait(l);
 }
 
+// A launch with an argument of 4 such floats on all devices, from its begin to its end: all results
+// are this, or all devices fail.
+static inline void launch_and_expect(mp_executable_t *executable, float value, float expected) {
+  test_launch_t l;
+  launch_filled(&l, executable, 1, value);
+  launch_expect(&l, expected);
+  launch_end(&l);
+}
+
+static inline void launch_and_fail(mp_executable_t *executable, float value, mp_status_code_t code,
+                                   const char *text) {
+  test_launch_t l;
+  launch_filled(&l, executable, 1, value);
+  for (uint32_t d = 0; d < l.num_devices; ++d) launch_expect_error(&l, d, code, text);
+  launch_end(&l);
+}
+
 #endif  // MINIPOD_TESTS_UNIT_SUPPORT_LAUNCHES_H_

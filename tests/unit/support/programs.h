@@ -97,6 +97,12 @@ static inline void program_jump(test_program_t *p, mp_cmd_kind_t kind, mp_slot_t
   cmd->rounds = MP_ROUNDS_UNKNOWN;
 }
 
+static inline void program_copy(test_program_t *p, mp_slot_t from, mp_slot_t to, uint64_t bytes) {
+  mp_cmd_t *copy = program_command(p, MP_CMD_COPY);
+  command_slots(p, copy, 1, &from, 1, &to);
+  copy->bytes = bytes;
+}
+
 static void test_add_f32(const void *context, int64_t count, const void *a, const void *b,
                          void *out, void *scratch) {
   (void)context, (void)scratch;
@@ -137,15 +143,20 @@ static inline mp_program_t *program_end(test_program_t *p) {
   return program;
 }
 
-// y = what the kernel makes of x, 4 floats each.
-static inline mp_program_t *one_kernel_program(const char *name, uint32_t devices,
-                                               mp_kernel_run_t run) {
+// y = what the kernel makes of x in so many parts, 4 floats each.
+static inline mp_program_t *program_of_parts(const char *name, uint32_t devices,
+                                             mp_kernel_run_t run, uint32_t num_parts) {
   test_program_t p;
   program_begin(&p, name, 1, devices);
   mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
   mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_launch(&p, run, 1, 1, &x, 1, &y);
+  program_launch(&p, run, num_parts, 1, &x, 1, &y);
   return program_end(&p);
+}
+
+static inline mp_program_t *one_kernel_program(const char *name, uint32_t devices,
+                                               mp_kernel_run_t run) {
+  return program_of_parts(name, devices, run, 1);
 }
 
 // y = the sum of x over all devices, of `count` floats each.

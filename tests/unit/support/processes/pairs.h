@@ -37,15 +37,15 @@ static inline void pair_launch_begin(test_launch_t *l, const pods_t *pods, uint3
   l->arguments[0][0] = make_f32(mp_client_device(pods->clients[rank], rank), PAIR_COUNT, 1);
 }
 
+static inline void pair_launch(test_launch_t *l, const pods_t *pods, uint32_t rank,
+                               mp_executable_t *executable) {
+  pair_launch_begin(l, pods, rank, executable);
+  launch_go(l);
+}
+
 // Most probably a process that has launched waits by then; what is expected must not depend on it.
 static inline void let_it_park(void) {
   nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-}
-
-// For an event of a launch that goes well: ends the client.
-static inline void release_client(mp_status_t status, void *client) {
-  assert_null(status);
-  mp_client_release(client);
 }
 
 #endif  // MINIPOD_TESTS_UNIT_SUPPORT_PROCESSES_PAIRS_H_
