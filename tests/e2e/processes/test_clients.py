@@ -218,8 +218,8 @@ def test_what_no_client_of_some_processes_can_be():
         "jax.distributed.initialize(), which this client does not hav",
         "INVALID_ARGUMENT: option 'node_id': a client of 2 processes (num_nodes) in a job of 4 needs a number for each of them, "
         "0 to 1; got -1",
-        "INVALID_ARGUMENT: option 'subset': expected processes of the job, each once, such as 0,2,3; got '0;1': this is no "
-        "such list",
+        "INVALID_ARGUMENT: option 'subset': expected processes of the job, each once, such as 0,2,3; got '0;1': not a "
+        "list of numbers",
         "INVALID_ARGUMENT: jax.distributed says that there are 5 processes (num_nodes), the job that there are 4", "6.0"]
 
 

@@ -592,7 +592,7 @@ static void unknown_calls_are_named(void **state) {
   bench_string(&bench, MP_ATTR_CALL_TARGET_NAME, "Qr");
   bench_make_op(&bench);
   assert_status(mp_kernel_create(bench.module->arena, bench.op, &bench.kernel), MP_INVALID_ARGUMENT,
-                "Qr wants");
+                "Qr takes");
   bench_end(&bench);
 }
 
