@@ -11,8 +11,7 @@ A stage of the pipeline is a program of its own, one microbatch forwards and bac
 Megatron (sequences are split between products), the words' table at the first stage, the loss at the last one.
 Stages are filled so that the slowest one is as fast as can be; a step takes that one's time for each microbatch and for
 each stage but one, then the sum of gradients over the data axis and the optimizer.  Kernels are PyTorch's, which fuses
-nothing: `alone` ends one.  Nothing overlaps with collectives.  Prints both orders and Kendall's tau; --check fails below
-what is recorded here.  It takes some minutes.
+nothing: `alone` ends one.  Nothing overlaps with collectives.
 
 Prints both orders and Kendall's tau; --check fails if tau is below the value that is recorded here.  It takes some
 minutes.

@@ -100,8 +100,8 @@ def measure(devices, topology, data, options):
 # ---- what it shows ----
 
 def table(rows, jax_bytes):
-  lines = ["| pod | devices | MiB | of them JAX's buffers | KiB a device | " + " | ".join(f"{p}, s" for p in PARTS) +
-           " | all but again, s | a step there, s |", "|---|" + "---|" * (len(PARTS) + 6)]
+  lines = ["| pod | devices | MiB | of this, JAX's buffers | KiB per device | " + " | ".join(f"{p}, s" for p in PARTS) +
+           " | total without again, s | predicted step, s |", "|---|" + "---|" * (len(PARTS) + 6)]
   least = min(row["MiB"] for row in rows)
   for row in rows:
     buffers = 2 * row["arrays"] * row["devices"] * jax_bytes / 2 ** 20  # both the arguments and the results of a step

@@ -40,7 +40,7 @@ def test_over_two_processes(tmp_path):
   first, numbers = zip(*(out.splitlines() for out in job.outs))
   assert all(line.startswith("4 MINIPOD_3") for line in first)
   assert numbers == ("[6 7] 6.5", "[8 9] 8.5")
-  assert "One process prints `[6 7]`, the other `[8 9]`" in README.replace("\n", " ")
+  assert "One process prints `[6 7] 6.5`, the other `[8 9] 8.5`" in README.replace("\n", " ")
 
 
 def test_sweep(tmp_path):
