@@ -141,6 +141,7 @@ static void pjrt_client_warn_of_idle(const mp_pod_time_t *time, const mp_options
   } rows[] = {
       {MP_OPTION_ID_algorithms, is_timed, "time: model"},
       {MP_OPTION_ID_calibration, is_timed, "time: model"},
+      {MP_OPTION_ID_chip_without, is_timed, "time: model"},
       {MP_OPTION_ID_chakra, is_timed, "time: model"},
       {MP_OPTION_ID_trace, is_timed, "time: model"},
       {MP_OPTION_ID_pace, time->mode == MP_TIME_PACED, "time: paced"},

@@ -352,6 +352,7 @@ typedef struct {
   int64_t unknown_trip_count;  // rounds of a loop whose condition was not computed
   const char *algorithms;      // of collectives; "": none is named
   const char *calibration;     // a file; "": none
+  const char *chip_without;    // rules of the chip model, with commas; "": none
   double pace;                 // paced: real seconds for a virtual one
 } mp_pod_time_t;
 

@@ -66,6 +66,7 @@ static mp_status_t pod_time_read(const mp_pod_spec_t *spec, const mp_options_t *
       pod_time_text(options, MP_OPTION_ID_algorithms, options->algorithms, spec->algorithms);
   time.calibration =
       pod_time_text(options, MP_OPTION_ID_calibration, options->calibration, spec->calibration);
+  time.chip_without = options->chip_without;
   MP_RETURN_IF_ERROR(pod_time_read_absent(options, &time));
   *out_time = time;
   return NULL;
@@ -144,8 +145,10 @@ mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t 
   mp_strbuf_printf(out_text, "option clock\t%s\n", mp_clock_mode_name(time.clock));
   mp_strbuf_puts(out_text, "option pace\t");
   mp_strbuf_put_double(out_text, time.pace);
-  mp_strbuf_printf(out_text, "\noption algorithms\t%s\noption calibration\t",
-                   time.algorithms[0] == '\0' ? "none" : time.algorithms);
+  mp_strbuf_printf(out_text, "\noption algorithms\t%s\noption chip_without\t%s\n",
+                   time.algorithms[0] == '\0' ? "none" : time.algorithms,
+                   time.chip_without[0] == '\0' ? "none" : time.chip_without);
+  mp_strbuf_puts(out_text, "option calibration\t");
   pod_time_write_calibration(time.calibration, out_text);
   // Every process keeps the times of all devices, for the program as it has compiled it.
   if (time.mode != MP_TIME_OFF) {

@@ -35,6 +35,8 @@ int mp_verb_opt(int argc, char **argv);
 int mp_verb_partition(int argc, char **argv);
 // Runs a program on the pod of the environment: arguments from files or random, results to files.
 int mp_verb_exec(int argc, char **argv);
+// Programs as the described chip runs them: kernels, times, memory.
+int mp_verb_chip(int argc, char **argv);
 // The table of options with their values in this environment, as JSON, for the package's `info` and
 // its documentation.
 int mp_verb_options(int argc, char **argv);

@@ -10,6 +10,7 @@ static const struct {
 } g_verbs[] = {
     {"topo", mp_verb_topo},           {"network", mp_verb_network}, {"opt", mp_verb_opt},
     {"partition", mp_verb_partition}, {"exec", mp_verb_exec},       {"options", mp_verb_options},
+    {"chip", mp_verb_chip},
 };
 
 int minipod_command(const char *name, int argc, char **argv) {

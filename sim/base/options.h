@@ -90,6 +90,8 @@ typedef enum {
     "algorithms of collectives (with a time model): \"all_reduce:ring,all_gather:direct\"")        \
   X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                      \
     "a file with the efficiency of each class of ops (with a time model)")                         \
+  X(chip_without, STRING, 0, 0, "", "", "MINIPOD_CHIP_WITHOUT",                                    \
+    "rules of the chip model to switch off, such as \"chains,narrow\" (with a time model)")        \
   X(check, STRING, 0, 0, "off", "", "MINIPOD_CHECK",                                               \
     "replicas: launches compare the copies of an array on several devices; off: they do not")      \
   X(faults, STRING, 0, 0, "", "", "MINIPOD_FAULTS",                                                \
@@ -161,6 +163,7 @@ typedef struct {
   const char *clock;
   const char *algorithms;
   const char *calibration;
+  const char *chip_without;
   const char *check;
   const char *faults;
   const char *trace;

@@ -213,11 +213,21 @@ typedef enum {
 #define MP_FIGURE_TYPE_BYTES    double
 #define MP_FIGURE_TYPE_LIST     mp_figure_list_t
 
+// Which rules of the chip model are switched off (sim/chip/rules/rules.h), a bit each. `used`:
+// where the model notes which it asked for, [MP_CHIP_RULE_WORDS], written by one thread at a time;
+// NULL: nowhere.
+enum { MP_CHIP_RULE_WORDS = 4 };
+typedef struct {
+  uint64_t off[MP_CHIP_RULE_WORDS];
+  uint64_t *used;
+} mp_chip_switches_t;
+
 // Missing numbers are NaN.
 typedef struct {
 #define MP_FIGURE_MEMBER(member, key, type, meaning) MP_FIGURE_TYPE_##type member;
   MP_CHIP_FIGURES(MP_FIGURE_MEMBER)
 #undef MP_FIGURE_MEMBER
+  mp_chip_switches_t rules;
 } mp_chip_figures_t;
 
 static inline double mp_figure_or(double figure, double otherwise) {

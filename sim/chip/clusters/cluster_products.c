@@ -4,6 +4,7 @@
 
 #include "sim/chip/clusters/cluster_impl.h"
 #include "sim/chip/clusters/factor.h"
+#include "sim/chip/rules/rules.h"
 
 // ---- rows ----
 
@@ -144,5 +145,5 @@ bool mp_cluster_chains(const mp_cluster_find_t *find, const mp_op_t *op, const m
   if (user->sides != MP_CLUSTER_LHS && user->sides != MP_CLUSTER_RHS) return false;
   return cluster_products_chain(&work->product, &cluster->work.product,
                                 user->sides == MP_CLUSTER_LHS) &&
-         !cluster_products_is_gathered(op);
+         !cluster_products_is_gathered(op) && mp_chip_rule(find->figures, MP_CHIP_RULE_chains);
 }

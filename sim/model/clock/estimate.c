@@ -20,10 +20,11 @@ static void estimate_count_loop(const mp_twin_t *twin, uint32_t branch, double *
   }
 }
 
-// What the launch takes longer than its replay, because its loops go round more often than once.
-static double estimate_of_rounds(const mp_twin_t *twin, const mp_replay_books_t *books,
-                                 double *visits) {
-  double moments = 0;
+// Adds what the launch takes longer than its replay, because its loops go round more often than
+// once.
+static void estimate_add_rounds(const mp_twin_t *twin, const mp_replay_books_t *books,
+                                double *visits, mp_model_estimate_t *estimate) {
+  double moments = 0, work = 0;
   for (uint32_t s = 0; s < twin->num_steps; ++s) visits[s] = 1;
   for (uint32_t s = 0; s < twin->num_steps; ++s) {
     if (twin->steps[s].kind == MP_TWIN_BRANCH) estimate_count_loop(twin, s, visits);
@@ -38,11 +39,16 @@ static double estimate_of_rounds(const mp_twin_t *twin, const mp_replay_books_t 
     }
     if (step->kind == MP_TWIN_AWAIT) once += (double)books->copies[step->copy].exposed;
     moments += (visits[s] - 1) * once / books->num_devices;
+    if (step->kind == MP_TWIN_WORK || step->kind == MP_TWIN_LOCAL) {
+      work += visits[s] * once / books->num_devices;
+    }
   }
-  return moments / MP_MOMENTS_PER_SECOND;
+  estimate->seconds += moments / MP_MOMENTS_PER_SECOND;
+  estimate->work_seconds = work / MP_MOMENTS_PER_SECOND;
 }
 
-static mp_status_t estimate(mp_model_program_t *program, double *visits, double *out_seconds) {
+static mp_status_t estimate(mp_model_program_t *program, double *visits,
+                            mp_model_estimate_t *out_estimate) {
   const mp_path_t nothing = {0};
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     program->starts[i] = 0;
@@ -54,16 +60,17 @@ static mp_status_t estimate(mp_model_program_t *program, double *visits, double 
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     if (program->ends[i] > last) last = program->ends[i];
   }
-  *out_seconds = mp_moment_seconds(last) +
-                 estimate_of_rounds(program->twin, mp_replay_books(program->replay), visits);
+  out_estimate->seconds = mp_moment_seconds(last);
+  estimate_add_rounds(program->twin, mp_replay_books(program->replay), visits, out_estimate);
   return NULL;
 }
 
-mp_status_t mp_model_program_estimate(mp_model_program_t *program, double *out_seconds) {
+mp_status_t mp_model_program_estimate(mp_model_program_t *program,
+                                      mp_model_estimate_t *out_estimate) {
   double *visits = mp_calloc(program->twin->num_steps, sizeof(*visits));
   MP_RETURN_IF_NULL(visits);
   mp_lock(&program->model->lock);
-  mp_status_t status = estimate(program, visits, out_seconds);
+  mp_status_t status = estimate(program, visits, out_estimate);
   mp_unlock(&program->model->lock);
   mp_free(visits);
   return status;

@@ -3,6 +3,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/model/clock/model_impl.h"
 #include "sim/model/network/algorithms/network_options.h"
 
@@ -21,6 +22,8 @@ static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
         mp_pod_blame_time(model->pod, options, MP_OPTION_ID_calibration,
                           mp_chip_calibrate_by_file(&model->chip, time.calibration)));
   }
+  MP_RETURN_IF_ERROR(mp_status_annotate(
+      mp_chip_rules_without(mp_str(time.chip_without), &model->chip.figures), "chip_without"));
   mp_network_options_t network = {0};
   MP_RETURN_IF_ERROR(mp_pod_blame_time(model->pod, options, MP_OPTION_ID_algorithms,
                                        mp_network_options_read(mp_str(time.algorithms), &network)));
@@ -102,6 +105,13 @@ const mp_pod_t *mp_model_pod(const mp_model_t *model) {
 
 const mp_chip_t *mp_model_chip(const mp_model_t *model) {
   return &model->chip;
+}
+
+void mp_model_set_rules(mp_model_t *model, const mp_chip_switches_t *rules) {
+  mp_lock(&model->lock);
+  MP_ASSERT(model->programs.first == NULL);
+  model->chip.figures.rules = *rules;
+  mp_unlock(&model->lock);
 }
 
 // ---- Programs ----

@@ -34,6 +34,9 @@ MP_NODISCARD mp_status_t mp_model_create(mp_pod_t *pod, const mp_options_t *opti
 // Frees the model; its programs are all released. NULL has no effect.
 void mp_model_release(mp_model_t *model);
 
+// Switches rules of the chip model for programs that are made from now on; there are none yet.
+void mp_model_set_rules(mp_model_t *model, const mp_chip_switches_t *rules);
+
 // ---- Programs ----
 
 // A program on devices: ids[logical] is the global id of each. The ids are copied.
@@ -50,10 +53,16 @@ void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_
 // the branches of this number (mp_op_t.control); there may be fewer. estimate.c
 uint32_t mp_model_program_branch(const mp_model_program_t *program, uint32_t control);
 
-// Seconds of one launch on an idle pod. Loops go round as often as the program says
-// (mp_cmd_t.rounds), or once where it does not. estimate.c
+// One launch on an idle pod.
+typedef struct {
+  double seconds;
+  double work_seconds;  // kernels and local control flow, the mean of the devices
+} mp_model_estimate_t;
+
+// Loops go round as often as the program says (mp_cmd_t.rounds), or once where it does not.
+// estimate.c
 MP_NODISCARD mp_status_t mp_model_program_estimate(mp_model_program_t *program,
-                                                   double *out_seconds);
+                                                   mp_model_estimate_t *out_estimate);
 
 // ---- The log ----
 

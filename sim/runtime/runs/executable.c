@@ -445,7 +445,10 @@ bool mp_executable_has_time(const mp_executable_t *executable) {
 }
 
 mp_status_t mp_executable_estimate(const mp_executable_t *executable, double *out_seconds) {
-  return mp_model_program_estimate(executable->timed, out_seconds);
+  mp_model_estimate_t estimate;
+  MP_RETURN_IF_ERROR(mp_model_program_estimate(executable->timed, &estimate));
+  *out_seconds = estimate.seconds;
+  return NULL;
 }
 
 double mp_executable_patience(const mp_executable_t *executable, uint32_t num_devices) {

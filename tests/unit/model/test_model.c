@@ -194,9 +194,10 @@ static void test_paths(void **state) {
   expect_near(ten - none, 10 * (one - none));
   // What was seen before comes to the same.
   assert_true(time_of_loop(&t, 10) == time_of_loop(&t, 10));
-  double seconds = 0;
-  assert_ok(mp_model_program_estimate(t.program, &seconds));
-  expect_near(seconds * 1e6, one);
+  mp_model_estimate_t estimate;
+  assert_ok(mp_model_program_estimate(t.program, &estimate));
+  expect_near(estimate.seconds * 1e6, one);
+  assert_true(estimate.work_seconds > 0 && estimate.work_seconds <= estimate.seconds);
   time_end(&t);
 }
 

@@ -1,0 +1,58 @@
+// Which ops and values a kernel of the twin has.
+#include <string.h>
+
+#include "sim/base/hash.h"
+#include "sim/chip/print/chip_print_impl.h"
+
+static mp_status_t chip_print_fusions_index(mp_chip_print_fusions_t *fusions) {
+  for (uint32_t i = 0; i < fusions->clusters.clusters.count; ++i) {
+    const mp_cluster_t *cluster = &fusions->clusters.clusters.items[i];
+    if (cluster->first_member == MP_CLUSTER_NONE) continue;
+    const mp_chip_print_entry_t entry = {mp_hash_pointer(cluster->leader), cluster};
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(fusions->arena, &fusions->by_leader, &entry));
+  }
+  return NULL;
+}
+
+mp_status_t mp_chip_print_find(const mp_chip_print_request_t *request,
+                               mp_chip_print_fusions_t *out) {
+  *out = (mp_chip_print_fusions_t){0};
+  MP_RETURN_IF_ERROR(mp_arena_create(&out->arena));
+  MP_RETURN_IF_ERROR(mp_clusters_find(request->twin->program->partitioned, &request->chip->figures,
+                                      out->arena, &out->clusters));
+  return chip_print_fusions_index(out);
+}
+
+void mp_chip_print_forget(mp_chip_print_fusions_t *fusions) {
+  mp_arena_release(fusions->arena);
+}
+
+const char *mp_chip_print_op(const mp_op_t *op) {
+  const char *name = mp_op_info(op->code)->name, *dot = strchr(name, '.');
+  return dot == NULL ? name : dot + 1;
+}
+
+// Copies that are made for an op have another name than it.
+static bool chip_print_fusions_is_own(const mp_twin_kernel_t *kernel) {
+  return strcmp(kernel->name, mp_chip_print_op(kernel->op)) == 0;
+}
+
+const mp_cluster_t *mp_chip_print_fusion(const mp_chip_print_fusions_t *fusions,
+                                         const mp_twin_kernel_t *kernel) {
+  const mp_chip_print_entry_t *entry;
+  if (!chip_print_fusions_is_own(kernel)) return NULL;
+  MP_HASH_MAP_GET(&fusions->by_leader, mp_hash_pointer(kernel->op), entry);
+  return entry == NULL ? NULL : entry->cluster;
+}
+
+const char *mp_chip_print_space(const mp_chip_print_request_t *request,
+                                const mp_cluster_access_t *access) {
+  const bool is_tpu = request->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+  if (access->is_fetched) return is_tpu ? "VMEM, copied beside other work" : "on chip, copied";
+  if (access->is_scratch) return is_tpu ? "VMEM" : "on chip";
+  return "HBM";
+}
+
+void mp_chip_print_value(const mp_value_t *value, mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "%%%u", value->id);
+}

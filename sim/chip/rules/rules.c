@@ -1,0 +1,57 @@
+// Names and switches of rules.
+#include "sim/chip/rules/rules.h"
+
+static const struct {
+  const char *compiler, *pass, *meaning;
+} g_rules[] = {
+#define MP_CHIP_RULE_ROW(name, compiler, pass, meaning) {compiler, pass, meaning},
+    MP_CHIP_RULES(MP_CHIP_RULE_ROW)
+#undef MP_CHIP_RULE_ROW
+};
+
+static const char *const g_names[] = {
+#define MP_CHIP_RULE_NAME(name, ...) #name,
+    MP_CHIP_RULES(MP_CHIP_RULE_NAME)
+#undef MP_CHIP_RULE_NAME
+};
+
+const char *mp_chip_rule_name(mp_chip_rule_t rule) {
+  return g_names[rule];
+}
+
+const char *mp_chip_rule_compiler(mp_chip_rule_t rule) {
+  return g_rules[rule].compiler;
+}
+
+const char *mp_chip_rule_pass(mp_chip_rule_t rule) {
+  return g_rules[rule].pass;
+}
+
+const char *mp_chip_rule_meaning(mp_chip_rule_t rule) {
+  return g_rules[rule].meaning;
+}
+
+void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule) {
+  figures->rules.off[(uint32_t)rule / 64] |= (uint64_t)1 << (rule % 64);
+}
+
+static mp_status_t rules_switch_off(mp_str_t name, mp_chip_figures_t *figures) {
+  for (int rule = 0; rule < MP_CHIP_RULE_COUNT; ++rule) {
+    if (!mp_str_is(name, g_names[rule])) continue;
+    mp_chip_rule_switch_off(figures, (mp_chip_rule_t)rule);
+    return NULL;
+  }
+  const char *nearest = mp_str_nearest(name, g_names, MP_CHIP_RULE_COUNT);
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "'%.*s' is no rule of the chip model%s%s%s; `minipod chip --rules` lists "
+                        "them",
+                        MP_STR_ARG(name), nearest == NULL ? "" : ", did you mean '",
+                        nearest == NULL ? "" : nearest, nearest == NULL ? "" : "'?");
+}
+
+mp_status_t mp_chip_rules_without(mp_str_t names, mp_chip_figures_t *in_out_figures) {
+  while (names.size != 0) {
+    MP_RETURN_IF_ERROR(rules_switch_off(mp_str_trim(mp_str_cut(&names, ',')), in_out_figures));
+  }
+  return NULL;
+}
