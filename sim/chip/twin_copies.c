@@ -71,8 +71,8 @@ static double twin_copies_before(const mp_twin_builder_t *b, const mp_op_t *op, 
 }
 
 double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op) {
-  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
-  const bool is_scatter = op->code == MP_OP_SCATTER && !mp_cluster_is_selection(compiler, op);
+  const mp_chip_figures_t *figures = &b->chip->figures;
+  const bool is_scatter = op->code == MP_OP_SCATTER && !mp_cluster_is_selection(figures, op);
   const bool is_update = op->code == MP_OP_DYNAMIC_UPDATE_SLICE || is_scatter;
   double bytes = 0;
   for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -105,7 +105,7 @@ mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
     for (uint32_t j = 0; j < i && is_free; ++j) {
       is_free = mp_cluster_root(loop->operands[j]) != root;
     }
-    if (is_free || mp_cluster_makes_start(b->chip->figures.compiler, loop, i)) continue;
+    if (is_free || mp_cluster_makes_start(&b->chip->figures, loop, i)) continue;
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, loop, twin_copies_bytes(loop->operands[i])));
   }
   return NULL;
@@ -164,11 +164,11 @@ static mp_status_t twin_copies_land(mp_twin_builder_t *b, const mp_op_t *termina
 
 mp_status_t mp_twin_copy_results(mp_twin_builder_t *b) {
   const mp_op_t *terminator = mp_block_terminator(b->program->partitioned->main->body);
-  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
+  const mp_chip_figures_t *figures = &b->chip->figures;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *root = mp_cluster_root(terminator->operands[i]);
     if (!twin_copies_is_foreign(terminator, i)) {
-      if (!mp_cluster_is_received(compiler, root)) continue;
+      if (!mp_cluster_is_received(figures, root)) continue;
       MP_RETURN_IF_ERROR(twin_copies_land(b, terminator, i));
       continue;
     }

@@ -20,7 +20,7 @@ mp_status_t mp_twin_add_host_copy(mp_twin_builder_t *b, const mp_op_t *op, uint3
       .op = op,
       .is_to_host = op->results[0].is_on_host,
       .is_async = links != NULL && b->chip->figures.compiler != MP_CHIP_COMPILER_PLAIN,
-      .bytes = mp_cluster_bytes_of(b->chip->figures.compiler, op->results[0].type)};
+      .bytes = mp_cluster_bytes_of(&b->chip->figures, op->results[0].type)};
   if (is_known) copy.seconds = links->host_latency + copy.bytes / links->host_bandwidth;
   *out_number = b->copies.count;
   return MP_ARRAY_PUSH(b->arena, &b->copies, copy);

@@ -47,7 +47,7 @@ static double twin_tiles_relaid(const mp_twin_builder_t *b, const mp_op_t *resha
   const mp_type_t *type = reshape->results[0].type;
   const double scratch = mp_figure_or(figures->memory_scratch, 0);
   const double rows = twin_tiles_rows_of_tiles(type);
-  const double least = mp_cluster_bytes_of(figures->compiler, type);
+  const double least = mp_cluster_bytes_of(figures, type);
   double bytes = 0;
   if (rows > least && rows > scratch) bytes += 2 * rows;
   if (least > scratch) bytes += 2 * least;
@@ -91,7 +91,7 @@ static bool twin_tiles_is_first(const mp_value_t *value, const mp_op_t *reader) 
 static double twin_tiles_cut(const mp_twin_builder_t *b, const mp_op_t *op, uint32_t operand) {
   const mp_value_t *value = op->operands[operand], *root = mp_cluster_root(value);
   if (root->op == NULL || !mp_cluster_is_relaid(value)) return 0;
-  const double whole = mp_cluster_bytes_of(b->chip->figures.compiler, root->type);
+  const double whole = mp_cluster_bytes_of(&b->chip->figures, root->type);
   if (whole <= mp_figure_or(b->chip->figures.memory_scratch, 0)) return 0;
   if (op->code == MP_OP_SLICE && mp_cluster_cuts_rows(op)) {
     return 2 * whole * mp_cluster_op_count(op) / mp_cluster_value_count(root);
@@ -146,7 +146,7 @@ static bool twin_tiles_is_result(const mp_twin_builder_t *b, const mp_value_t *v
 static double twin_tiles_outer(const mp_type_t *type, double inner, double *out_least) {
   const int32_t rank = (int32_t)type->rank;
   const double own = mp_cluster_padding(type, rank - 2, rank - 1);
-  *out_least = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, type) / mp_work_bytes_of(type);
+  *out_least = mp_cluster_tiled_bytes(type) / mp_work_bytes_of(type);
   if (own > *out_least && inner <= *out_least) return 0;
   return fmin(own, *out_least);
 }
@@ -189,7 +189,7 @@ static double twin_tiles_of_images(const mp_twin_builder_t *b, const mp_cluster_
   const mp_chip_figures_t *figures = &b->chip->figures;
   const double elements = TILES_LANES * COLOURS * c->in;
   const double bytes = elements * mp_dtype_bits(product->dtype) / 8;
-  const double given = mp_cluster_bytes_of(figures->compiler, images->type);
+  const double given = mp_cluster_bytes_of(figures, images->type);
   if (bytes <= mp_figure_or(figures->memory_scratch, 0)) {
     const double work = elements * half_empty * mp_figure_or(figures->tiles_element, 0);
     return fmax(work, mp_kernel_copy_seconds(b->chip, given));

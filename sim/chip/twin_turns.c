@@ -32,7 +32,7 @@ static uint32_t twin_turns_of_cache(const mp_value_t *root) {
 static bool twin_turns_is_made(const mp_twin_builder_t *b, const mp_value_t *root) {
   mp_work_t work;
   if (root->op == NULL || mp_op_info(root->op->code)->role != MP_OP_ROLE_KERNEL) return false;
-  return mp_cluster_kind(b->chip->figures.compiler, root->op, &work) == MP_CLUSTER_LOOP;
+  return mp_cluster_kind(&b->chip->figures, root->op, &work) == MP_CLUSTER_LOOP;
 }
 
 // The same for one that writes it with others beside it, or with zeros behind its rows: no kernel
@@ -44,10 +44,10 @@ static bool twin_turns_is_placed(const mp_twin_builder_t *b, const mp_value_t *r
 }
 
 mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
-  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
-  if (compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return NULL;
+  const mp_chip_figures_t *figures = &b->chip->figures;
+  if (figures->compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return NULL;
   // A kernel of the compiler's own reads arrays as they lie.
-  if (mp_cluster_is_sum(compiler, op)) return NULL;
+  if (mp_cluster_is_sum(figures, op)) return NULL;
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_product_factor_t factor = mp_product_factor(op, i);
     const mp_value_t *root = mp_cluster_root(factor.value);
@@ -103,7 +103,7 @@ mp_status_t mp_twin_cut_result(mp_twin_builder_t *b, const mp_op_t *op) {
 
 mp_status_t mp_twin_pad_factors(mp_twin_builder_t *b, const mp_op_t *op) {
   mp_product_padding_t padding;
-  if (!mp_cluster_pads(b->chip->figures.compiler, op, &padding)) return NULL;
+  if (!mp_cluster_pads(&b->chip->figures, op, &padding)) return NULL;
   const double growth[2] = {padding.m * padding.k, padding.n * padding.k};
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_value_t *root = mp_cluster_root(mp_product_factor(op, i).value);

@@ -151,7 +151,7 @@ static bool cluster_is_dear_to_all(const mp_cluster_find_t *find, const mp_clust
 static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
   mp_cluster_op_t at = {.op = op, .memory_use = MP_CLUSTER_NONE};
   if (op->code == MP_OP_CONSTANT) return NULL;
-  at.kind = mp_cluster_kind(find->compiler, op, &at.work);
+  at.kind = mp_cluster_kind(find->figures, op, &at.work);
   ++find->num_decided;
   find->users.count = 0;
   for (uint32_t i = 0; i < op->num_results; ++i) {

@@ -6,7 +6,7 @@ static bool cluster_accepts_reads_array(const mp_cluster_find_t *find, const mp_
                                         const mp_op_t *op, const mp_op_t *product) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || is_reused || value->op == product) continue;
     if (value->op == NULL || !mp_cluster_has_member(find, cluster, value->op)) return true;
   }
@@ -30,7 +30,7 @@ static bool cluster_accepts_is_library_epilogue(const mp_cluster_find_t *find, u
     num_sums += code == MP_OP_ADD;
     num_tanhs += code == MP_OP_TANH;
     num_products += code == MP_OP_MULTIPLY;
-    num_scales += mp_cluster_scales(find->compiler, member->op);
+    num_scales += mp_cluster_scales(find->figures, member->op);
     reads_array |= cluster_accepts_reads_array(find, cluster, member->op, product);
     at = member->next;
   }
@@ -45,7 +45,7 @@ static bool cluster_accepts_is_library_epilogue(const mp_cluster_find_t *find, u
 static bool cluster_accepts_is_cut(const mp_cluster_find_t *find, const mp_op_t *op) {
   mp_product_padding_t padding;
   if (mp_cluster_merged(find->out, op) != NULL) return true;
-  return mp_cluster_pads(find->compiler, op, &padding) && padding.m * padding.n > 1;
+  return mp_cluster_pads(find->figures, op, &padding) && padding.m * padding.n > 1;
 }
 
 // Whether what follows a sum may be in its kernel: XLA's compiler for GPUs has nothing there but
@@ -114,7 +114,7 @@ static bool cluster_accepts_is_at_hand(const mp_cluster_find_t *find, uint32_t n
   if (op == NULL || depth == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (of == NULL || is_reused) continue;
     if (!cluster_accepts_is_at_hand(find, number, of, depth - 1)) return false;
   }
@@ -171,7 +171,7 @@ static bool cluster_accepts_is_made_again(const mp_cluster_find_t *find,
   uint32_t num_arrays = 0;
   for (uint32_t i = 0; i < at->op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, at->op, at->kind, i, &is_reused);
     num_arrays += value != NULL && mp_cluster_value_count(value) > 1;
   }
   return num_arrays <= 1 && !mp_cluster_is_dear(at->op, &at->work);

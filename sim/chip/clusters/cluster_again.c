@@ -114,7 +114,7 @@ static void cluster_again_add_chain(const mp_cluster_find_t *find, const mp_op_t
   if (!cluster_again_note(chain, op)) return;
   for (uint32_t i = 0; ops_most > 0 && i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || is_reused || value->op == NULL) continue;
     if (!mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) continue;
     cluster_again_add_chain(find, value->op, ops_most - 1, chain);
@@ -155,8 +155,7 @@ double mp_cluster_source_bytes(const mp_cluster_find_t *find, const mp_value_t *
   double sum = 0;
   for (uint32_t i = 0; i < op->num_operands && sum < bytes; ++i) {
     bool is_reused = false;
-    const mp_value_t *source =
-        mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *source = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (source != NULL) sum += mp_cluster_source_bytes(find, source, ops_most - 1);
   }
   return fmin(sum, bytes);
@@ -224,7 +223,7 @@ static double cluster_again_spread(const mp_cluster_find_t *find, const mp_op_t 
   if (!cluster_again_counts_blocks(find) || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     const double count = value == NULL ? 0 : mp_cluster_value_count(value);
     if (!is_reused || count == 0) continue;
     sum += mp_work_bytes_of(value->type) / count * mp_cluster_op_count(op);
@@ -260,7 +259,7 @@ static double cluster_again_read(const mp_cluster_find_t *find, const mp_cluster
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || is_reused || value->op == but) continue;
     if (value->op != NULL && mp_cluster_has_member(find, cluster, value->op)) continue;
     bytes += mp_cluster_source_bytes(find, value, CLUSTER_AGAIN_OPS_MOST);
@@ -367,7 +366,7 @@ bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
 static bool cluster_again_is_dear(const mp_cluster_find_t *find, const mp_op_t *op) {
   if (op->code == MP_OP_CONVERT) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, 0, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, 0, &is_reused);
     if (value != NULL && !is_reused && value->op != NULL) op = value->op;
   }
   const cluster_again_t member = cluster_again_member(op);
@@ -486,7 +485,7 @@ static bool cluster_again_is_written(const mp_cluster_find_t *find, const mp_val
   }
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (of != NULL && !is_reused && cluster_again_is_written(find, of, sum, depth - 1)) return true;
   }
   return false;

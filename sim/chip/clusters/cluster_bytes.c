@@ -14,7 +14,7 @@
 // Whether the use is of a product's factor, as it is, at a precision of one pass.
 static bool cluster_bytes_is_factor(const mp_cluster_find_t *find, const mp_cluster_use_t *use) {
   mp_work_t work;
-  if (mp_cluster_kind(find->compiler, use->op, &work) != MP_CLUSTER_PRODUCT) return false;
+  if (mp_cluster_kind(find->figures, use->op, &work) != MP_CLUSTER_PRODUCT) return false;
   return work.product.dtype == MP_DTYPE_F32 && work.product.bf16_passes == 1;
 }
 
@@ -77,7 +77,7 @@ static double cluster_bytes_tiled(const mp_cluster_find_t *find, const mp_cluste
                                   const mp_value_t *value) {
   const double share = entry->is_narrow ? 0.5 : 1;
   if (entry->padding > 0) return share * mp_work_bytes_of(value->type) * entry->padding;
-  return share * mp_cluster_bytes_of(find->compiler, value->type);
+  return share * mp_cluster_bytes_of(find->figures, value->type);
 }
 
 // Adds what the op reads of a value that its cluster does not make; all of the value at most, be
@@ -109,10 +109,10 @@ static mp_status_t cluster_bytes_read_operands(mp_cluster_find_t *find, uint32_t
                                                const mp_cluster_member_t *member) {
   const mp_op_t *op = member->op;
   mp_work_t work;
-  const mp_cluster_kind_t kind = mp_cluster_kind(find->compiler, op, &work);
+  const mp_cluster_kind_t kind = mp_cluster_kind(find->figures, op, &work);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, kind, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, kind, i, &is_reused);
     if (value == NULL) continue;
     // A GPU writes whole rows without reading them.
     const bool is_written =
@@ -136,7 +136,7 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
     }
     const double whole = mp_work_bytes_of(value->type);
     if (whole == 0) continue;
-    const bool is_part = !mp_cluster_is_selection(find->compiler, op);
+    const bool is_part = !mp_cluster_is_selection(find->figures, op);
     double share = is_part ? mp_work_bytes_written(op, i) / whole : 1;
     // What is updated several times is written once, from the cache.
     if (find->compiler == MP_CHIP_COMPILER_GPU) share = fmin(share, 1);
@@ -201,8 +201,8 @@ static double cluster_bytes_table(const mp_cluster_find_t *find, const mp_cluste
 static bool cluster_bytes_is_update(const mp_cluster_find_t *find, const mp_value_t *value) {
   if (value->op == NULL) return false;
   mp_work_t work;
-  return mp_cluster_kind(find->compiler, value->op, &work) == MP_CLUSTER_UPDATE &&
-         !mp_cluster_is_selection(find->compiler, value->op);
+  return mp_cluster_kind(find->figures, value->op, &work) == MP_CLUSTER_UPDATE &&
+         !mp_cluster_is_selection(find->figures, value->op);
 }
 
 // How many kernels may lie between the one that makes a value and its last reader. What stays for
@@ -287,7 +287,7 @@ static mp_status_t cluster_bytes_keep_carried(mp_cluster_find_t *find, const mp_
                                               double *room) {
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < body->num_args; ++i) {
-    const double bytes = mp_cluster_bytes_of(find->compiler, body->args[i].type);
+    const double bytes = mp_cluster_bytes_of(find->figures, body->args[i].type);
     if (bytes > *room || body->args[i].is_on_host) continue;
     if (cluster_bytes_is_filled(find, body, i)) continue;
     const mp_value_t *next = mp_cluster_root(terminator->operands[i]);
@@ -328,7 +328,7 @@ static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster
                                  const mp_cluster_access_t *access, bool is_behind_product) {
   const mp_value_t *value = access->value;
   const mp_work_product_t *product = &cluster->work.product;
-  const double bytes = mp_cluster_bytes_of(find->compiler, value->type);
+  const double bytes = mp_cluster_bytes_of(find->figures, value->type);
   if (value->is_on_host) return INFINITY;
   const bool is_factor = (access->sides & ~MP_CLUSTER_BESIDE) != 0;
   const bool is_vector = product->m <= 1 || product->n <= 1;

@@ -22,7 +22,7 @@ bool mp_cluster_is_untiled(const mp_op_t *op) {
 bool mp_cluster_is_turned_for(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
   const mp_op_t *sum = find->out->clusters.items[number].leader;
   if (op->code != MP_OP_GATHER && op->code != MP_OP_DYNAMIC_SLICE) return false;
-  if (!mp_cluster_is_sum(find->compiler, sum)) return false;
+  if (!mp_cluster_is_sum(find->figures, sum)) return false;
   mp_work_t work;
   mp_work_of_op(sum, &work);
   if (work.product.k < CLUSTER_CODE_SUM_LEAST) return false;

@@ -54,7 +54,7 @@ static const mp_value_t *cluster_copies_operand(const mp_cluster_find_t *find,
                                                 const mp_op_t *op, uint32_t operand) {
   bool is_reused = false;
   const mp_value_t *value =
-      mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, operand, &is_reused);
+      mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, operand, &is_reused);
   const bool is_array = value != NULL && !is_reused && mp_cluster_value_count(value) >= tree->count;
   return is_array ? value : NULL;
 }
@@ -189,7 +189,7 @@ static cluster_copies_ways_t cluster_copies_weigh(const mp_cluster_find_t *find,
   if (!first_may_write) ways.written += made;
   for (uint32_t i = 0; i < at->op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, at->op, at->kind, i, &is_reused);
     if (value == NULL) continue;
     enum { OPS_MOST = 4 };
     const double bytes =

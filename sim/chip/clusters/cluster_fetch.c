@@ -67,8 +67,7 @@ static bool cluster_fetch_is_plain(const mp_cluster_find_t *find, const mp_clust
     const mp_cluster_member_t *member = &find->out->members.items[at];
     if ((member->sides & sides & CLUSTER_FETCH_FACTORS) == 0) continue;
     // A number by which a factor is multiplied goes to the smallest of the three arrays.
-    if (member->op->code == MP_OP_CONVERT || mp_cluster_scales(find->compiler, member->op))
-      continue;
+    if (member->op->code == MP_OP_CONVERT || mp_cluster_scales(find->figures, member->op)) continue;
     if (mp_op_has(member->op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   }
   return true;

@@ -74,9 +74,9 @@ mp_status_t mp_cluster_join(mp_cluster_find_t *find, const mp_cluster_op_t *at,
   const bool is_row = at->kind == MP_CLUSTER_REDUCTION && user->is_reused;
   for (uint32_t i = 0; i < at->op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, at->op, at->kind, i, &is_reused);
     if (value == NULL) continue;
-    if (!mp_cluster_takes(find->compiler, at->op, at->kind, i)) {
+    if (!mp_cluster_takes(find->figures, at->op, at->kind, i)) {
       MP_RETURN_IF_ERROR(mp_cluster_find_in_memory(find, at, user, value));
       continue;
     }

@@ -22,8 +22,8 @@ static bool cluster_kinds_is_dense(const mp_op_t *op) {
 // of all of two vectors; its libraries get the others.
 #define CLUSTER_KINDS_SUM_MOST 1e7
 
-bool mp_cluster_is_sum(mp_chip_compiler_t compiler, const mp_op_t *op) {
-  if (compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return false;
+bool mp_cluster_is_sum(const mp_chip_figures_t *figures, const mp_op_t *op) {
+  if (figures->compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return false;
   mp_work_t work;
   mp_work_of_op(op, &work);
   const mp_work_product_t *product = &work.product;
@@ -38,9 +38,9 @@ static double cluster_kinds_growth(double size) {
 }
 
 // CublasPadForGemms (xla/service/gpu/transforms).
-bool mp_cluster_pads(mp_chip_compiler_t compiler, const mp_op_t *op,
+bool mp_cluster_pads(const mp_chip_figures_t *figures, const mp_op_t *op,
                      mp_product_padding_t *out_padding) {
-  if (compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return false;
+  if (figures->compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return false;
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_dtype_t dtype = op->operands[i]->type->dtype;
     if (!mp_dtype_is_float(dtype) || mp_dtype_bits(dtype) != 16) return false;
@@ -55,17 +55,17 @@ bool mp_cluster_pads(mp_chip_compiler_t compiler, const mp_op_t *op,
   return out_padding->m * out_padding->n * out_padding->k > 1;
 }
 
-static mp_cluster_kind_t cluster_kinds_of_class(mp_chip_compiler_t compiler, const mp_op_t *op,
+static mp_cluster_kind_t cluster_kinds_of_class(const mp_chip_figures_t *figures, const mp_op_t *op,
                                                 mp_work_class_t work_class) {
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return MP_CLUSTER_UPDATE;
-  if (compiler == MP_CHIP_COMPILER_TPU) {
+  if (figures->compiler == MP_CHIP_COMPILER_TPU) {
     if (op->code == MP_OP_REVERSE) return MP_CLUSTER_ALONE;
     if (op->code == MP_OP_SLICE && !cluster_kinds_is_dense(op)) return MP_CLUSTER_ALONE;
   }
   switch (work_class) {
     case MP_WORK_MATMUL:
     case MP_WORK_CONVOLUTION:
-      return mp_cluster_is_sum(compiler, op) ? MP_CLUSTER_REDUCTION : MP_CLUSTER_PRODUCT;
+      return mp_cluster_is_sum(figures, op) ? MP_CLUSTER_REDUCTION : MP_CLUSTER_PRODUCT;
     case MP_WORK_REDUCTION:
       return MP_CLUSTER_REDUCTION;
     case MP_WORK_WINDOW:
@@ -73,7 +73,7 @@ static mp_cluster_kind_t cluster_kinds_of_class(mp_chip_compiler_t compiler, con
     case MP_WORK_SCATTER:
       return MP_CLUSTER_UPDATE;
     case MP_WORK_GATHER:
-      return compiler == MP_CHIP_COMPILER_TPU ? MP_CLUSTER_ALONE : MP_CLUSTER_LOOP;
+      return figures->compiler == MP_CHIP_COMPILER_TPU ? MP_CLUSTER_ALONE : MP_CLUSTER_LOOP;
     case MP_WORK_ELEMENTWISE:
     case MP_WORK_COPY:
     case MP_WORK_SCALAR:
@@ -101,8 +101,9 @@ static bool cluster_kinds_is_filled(const mp_op_t *update, const mp_block_t *bod
   return false;
 }
 
-bool mp_cluster_makes_start(mp_chip_compiler_t compiler, const mp_op_t *loop, uint32_t operand) {
-  if (compiler != MP_CHIP_COMPILER_TPU || loop->code != MP_OP_WHILE) return false;
+bool mp_cluster_makes_start(const mp_chip_figures_t *figures, const mp_op_t *loop,
+                            uint32_t operand) {
+  if (figures->compiler != MP_CHIP_COMPILER_TPU || loop->code != MP_OP_WHILE) return false;
   if (!cluster_kinds_is_constant(mp_cluster_root(loop->operands[operand]))) return false;
   const mp_block_t *body = loop->regions[1];
   const mp_op_t *next = mp_cluster_root(mp_block_terminator(body)->operands[operand])->op;
@@ -111,8 +112,8 @@ bool mp_cluster_makes_start(mp_chip_compiler_t compiler, const mp_op_t *loop, ui
   return !is_update || cluster_kinds_is_filled(next, body);
 }
 
-bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op) {
-  if (compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_SCATTER) return false;
+bool mp_cluster_is_selection(const mp_chip_figures_t *figures, const mp_op_t *op) {
+  if (figures->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_SCATTER) return false;
   if (op->num_operands != 3 || op->num_results != 1) return false;
   const mp_type_t *type = op->results[0].type;
   const mp_index_list_t batching = mp_op_ints(op, MP_ATTR_INPUT_BATCHING_DIMS);
@@ -124,22 +125,22 @@ bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op) {
 }
 
 // Whether nothing is summed up: XLA multiplies two broadcast arrays, in whatever kernel reads that.
-static bool cluster_kinds_is_outer(mp_chip_compiler_t compiler, const mp_op_t *op) {
-  if (compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
+static bool cluster_kinds_is_outer(const mp_chip_figures_t *figures, const mp_op_t *op) {
+  if (figures->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
   mp_work_t work;
   mp_work_of_op(op, &work);
   return work.product.k == 1;
 }
 
-mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
+mp_cluster_kind_t mp_cluster_kind(const mp_chip_figures_t *figures, const mp_op_t *op,
                                   mp_work_t *out_work) {
   mp_work_of_op(op, out_work);
-  if (mp_cluster_is_selection(compiler, op) || cluster_kinds_is_outer(compiler, op)) {
+  if (mp_cluster_is_selection(figures, op) || cluster_kinds_is_outer(figures, op)) {
     const double count = mp_cluster_op_count(op);
     *out_work =
         (mp_work_t){.work_class = MP_WORK_ELEMENTWISE, .flops = count, .vector_flops = count};
   }
-  return cluster_kinds_of_class(compiler, op, out_work->work_class);
+  return cluster_kinds_of_class(figures, op, out_work->work_class);
 }
 
 bool mp_cluster_is_generator(const mp_op_t *op) {
@@ -190,9 +191,9 @@ static bool cluster_kinds_has_twin(const mp_op_t *slice) {
 // A compiler for TPUs pads the parts of a concatenation and takes the largest of them: it reads
 // what others wrote. Only what pads itself is cut out of an array as it is read, unless there is
 // another slice like it: both are then written by one kernel.
-static bool cluster_kinds_takes_part(mp_chip_compiler_t compiler, const mp_op_t *op,
+static bool cluster_kinds_takes_part(const mp_chip_figures_t *figures, const mp_op_t *op,
                                      uint32_t operand) {
-  if (compiler != MP_CHIP_COMPILER_TPU) return true;
+  if (figures->compiler != MP_CHIP_COMPILER_TPU) return true;
   const mp_op_t *part = mp_cluster_root(op->operands[operand])->op;
   if (part == NULL || mp_cluster_is_generator(part)) return true;
   return part->code == MP_OP_SLICE && cluster_kinds_is_dense(part) && !cluster_kinds_has_twin(part);
@@ -227,15 +228,15 @@ bool mp_cluster_cuts_rows(const mp_op_t *op) {
   return from->dims[from->rank - 1] != to->dims[to->rank - 1];
 }
 
-bool mp_cluster_takes(mp_chip_compiler_t compiler, const mp_op_t *op, mp_cluster_kind_t kind,
+bool mp_cluster_takes(const mp_chip_figures_t *figures, const mp_op_t *op, mp_cluster_kind_t kind,
                       uint32_t operand) {
   switch (kind) {
     case MP_CLUSTER_LOOP:
-      if (op->code == MP_OP_CONCATENATE) return cluster_kinds_takes_part(compiler, op, operand);
+      if (op->code == MP_OP_CONCATENATE) return cluster_kinds_takes_part(figures, op, operand);
       return op->code != MP_OP_GATHER || operand != 0;
     case MP_CLUSTER_PRODUCT:
       // A library's kernels take arrays.
-      return compiler != MP_CHIP_COMPILER_GPU;
+      return figures->compiler != MP_CHIP_COMPILER_GPU;
     case MP_CLUSTER_REDUCTION:
     case MP_CLUSTER_WINDOW:
       return true;
@@ -391,9 +392,9 @@ const mp_value_t *mp_cluster_root(const mp_value_t *value) {
   return value;
 }
 
-bool mp_cluster_is_received(mp_chip_compiler_t compiler, const mp_value_t *value) {
+bool mp_cluster_is_received(const mp_chip_figures_t *figures, const mp_value_t *value) {
   const mp_op_t *op = mp_cluster_root(value)->op;
-  if (compiler != MP_CHIP_COMPILER_TPU || op == NULL) return false;
+  if (figures->compiler != MP_CHIP_COMPILER_TPU || op == NULL) return false;
   return op->code == MP_OP_ALL_GATHER || op->code == MP_OP_ALL_TO_ALL ||
          op->code == MP_OP_COLLECTIVE_PERMUTE || op->code == MP_OP_COLLECTIVE_BROADCAST ||
          op->code == MP_OP_EXCHANGE;
@@ -490,13 +491,13 @@ bool mp_cluster_is_cut(const mp_op_t *op) {
   return op != NULL && (op->code == MP_OP_SLICE || op->code == MP_OP_DYNAMIC_SLICE);
 }
 
-const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
+const mp_value_t *mp_cluster_source(const mp_chip_figures_t *figures, const mp_op_t *op,
                                     mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused) {
   const mp_value_t *value = op->operands[operand];
   *out_is_reused = false;
-  if (mp_cluster_takes(compiler, op, kind, operand)) {
+  if (mp_cluster_takes(figures, op, kind, operand)) {
     value = cluster_kinds_generated(value, out_is_reused);
-    *out_is_reused |= mp_cluster_is_selection(compiler, op);
+    *out_is_reused |= mp_cluster_is_selection(figures, op);
     *out_is_reused |= kind == MP_CLUSTER_LOOP && op->code == MP_OP_DOT_GENERAL;
     // The vector of a sum is wanted for each column of the matrix.
     *out_is_reused |= op->code == MP_OP_DOT_GENERAL && kind == MP_CLUSTER_REDUCTION &&
@@ -504,7 +505,7 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
     return value;
   }
   value = mp_cluster_root(value);
-  if (compiler != MP_CHIP_COMPILER_GPU) return value;
+  if (figures->compiler != MP_CHIP_COMPILER_GPU) return value;
   // What is looked up in a table is converted then, unless that is more than the table.
   const bool is_lookup =
       op->code == MP_OP_GATHER && mp_cluster_op_count(op) <= mp_cluster_value_count(value);
@@ -520,11 +521,11 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
   return kind == MP_CLUSTER_PRODUCT ? cluster_kinds_factor(op, operand) : value;
 }
 
-bool mp_cluster_scales(mp_chip_compiler_t compiler, const mp_op_t *op) {
+bool mp_cluster_scales(const mp_chip_figures_t *figures, const mp_op_t *op) {
   uint32_t num_arrays = 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    num_arrays += mp_cluster_source(compiler, op, MP_CLUSTER_LOOP, i, &is_reused) != NULL;
+    num_arrays += mp_cluster_source(figures, op, MP_CLUSTER_LOOP, i, &is_reused) != NULL;
   }
   return op->code == MP_OP_MULTIPLY && num_arrays == 1;
 }
@@ -595,8 +596,13 @@ double mp_cluster_part_padding(const mp_op_t *concatenation, const mp_type_t *pa
                     : cluster_kinds_least_padding(part);
 }
 
-double mp_cluster_bytes_of(mp_chip_compiler_t compiler, const mp_type_t *type) {
+double mp_cluster_tiled_bytes(const mp_type_t *type) {
   const double bytes = mp_work_bytes_of(type);
-  if (compiler != MP_CHIP_COMPILER_TPU || bytes == 0 || type->rank == 0) return bytes;
+  if (bytes == 0 || type->rank == 0) return bytes;
   return bytes * cluster_kinds_least_padding(type);
+}
+
+double mp_cluster_bytes_of(const mp_chip_figures_t *figures, const mp_type_t *type) {
+  const bool is_tpu = figures->compiler == MP_CHIP_COMPILER_TPU;
+  return is_tpu ? mp_cluster_tiled_bytes(type) : mp_work_bytes_of(type);
 }

@@ -18,16 +18,16 @@ typedef enum {
 } mp_cluster_kind_t;
 
 // With the op's work, as this compiler does it.
-mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
+mp_cluster_kind_t mp_cluster_kind(const mp_chip_figures_t *figures, const mp_op_t *op,
                                   mp_work_t *out_work);
 
 // Whether the op is a scatter of one element into each line of a constant, as the gradient of a
 // look-up is: all elements of a line compare their places with the index then, one by one.
-bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op);
+bool mp_cluster_is_selection(const mp_chip_figures_t *figures, const mp_op_t *op);
 
 // Whether the op is a product that a compiler for GPUs makes a sum of, in a kernel of its own that
 // computes what it reads.
-bool mp_cluster_is_sum(mp_chip_compiler_t compiler, const mp_op_t *op);
+bool mp_cluster_is_sum(const mp_chip_figures_t *figures, const mp_op_t *op);
 
 // Rows, columns and k of a product as its library gets them, by those that it has.
 typedef struct {
@@ -36,15 +36,16 @@ typedef struct {
 
 // Whether a compiler for GPUs pads the product: of 16-bit floats, matrices by matrices, to
 // multiples of eight.
-bool mp_cluster_pads(mp_chip_compiler_t compiler, const mp_op_t *op,
+bool mp_cluster_pads(const mp_chip_figures_t *figures, const mp_op_t *op,
                      mp_product_padding_t *out_padding);
 
 // Whether nobody writes the constant with which a loop begins: on a TPU its first round makes it,
 // or its rounds write every part of it before it is read.
-bool mp_cluster_makes_start(mp_chip_compiler_t compiler, const mp_op_t *loop, uint32_t operand);
+bool mp_cluster_makes_start(const mp_chip_figures_t *figures, const mp_op_t *loop,
+                            uint32_t operand);
 
 // Whether an op multiplies an array by a number.
-bool mp_cluster_scales(mp_chip_compiler_t compiler, const mp_op_t *op);
+bool mp_cluster_scales(const mp_chip_figures_t *figures, const mp_op_t *op);
 
 // Made again by whoever reads it.
 bool mp_cluster_is_generator(const mp_op_t *op);
@@ -58,7 +59,7 @@ bool mp_cluster_is_scaling_quotient(const mp_op_t *op);
 
 // Whether the op's kernel can compute operand `operand` itself, element by element. What is looked
 // up in a table, or is updated, has to be in memory.
-bool mp_cluster_takes(mp_chip_compiler_t compiler, const mp_op_t *op, mp_cluster_kind_t kind,
+bool mp_cluster_takes(const mp_chip_figures_t *figures, const mp_op_t *op, mp_cluster_kind_t kind,
                       uint32_t operand);
 
 // Whether an op is too dear to be computed again for each element into which it is broadcast.
@@ -112,14 +113,14 @@ bool mp_cluster_is_cut(const mp_op_t *op);
 const mp_value_t *mp_cluster_root(const mp_value_t *value);
 // Whether a compiler for TPUs gives the value memory of its own, out of which it copies what main
 // returns: what devices gathered or exchanged. Sums lie where what is added up does.
-bool mp_cluster_is_received(mp_chip_compiler_t compiler, const mp_value_t *value);
+bool mp_cluster_is_received(const mp_chip_figures_t *figures, const mp_value_t *value);
 // Whether it waits for that copy in scratch memory, which several cores do not have in common.
 bool mp_cluster_is_received_near(const mp_chip_figures_t *figures, double bytes);
 // Whether it was sent out of this value as that lies in memory.
 bool mp_cluster_is_sent_from(const mp_value_t *received, const mp_value_t *value);
 // What operand `operand` of the op is computed from, or is: broadcasts and the like are nothing.
 // NULL: nothing. `out_is_reused`: its elements are wanted several times.
-const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
+const mp_value_t *mp_cluster_source(const mp_chip_figures_t *figures, const mp_op_t *op,
                                     mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused);
 
 // Whether a value is another one by a reshape after which other elements lie side by side, in rows
@@ -143,7 +144,9 @@ bool mp_cluster_has_last_in_tiles(const mp_type_t *type);
 // The same for a part of a concatenation, which has rows and lanes where the whole has them,
 // however empty that leaves its tiles.
 double mp_cluster_part_padding(const mp_op_t *concatenation, const mp_type_t *part);
-// Bytes of a value as it lies in the chip's memory.
-double mp_cluster_bytes_of(mp_chip_compiler_t compiler, const mp_type_t *type);
+// Bytes of a value in the memory of a TPU, and of the described chip: with padding of tiles or
+// without.
+double mp_cluster_tiled_bytes(const mp_type_t *type);
+double mp_cluster_bytes_of(const mp_chip_figures_t *figures, const mp_type_t *type);
 
 #endif  // MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_KINDS_H_

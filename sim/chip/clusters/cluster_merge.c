@@ -213,7 +213,7 @@ static mp_status_t cluster_merge_block(mp_cluster_find_t *find, const mp_block_t
         MP_RETURN_IF_ERROR(cluster_merge_block(find, op->regions[i]));
       }
     }
-    if (op->code != MP_OP_DOT_GENERAL || mp_cluster_is_sum(find->compiler, op)) continue;
+    if (op->code != MP_OP_DOT_GENERAL || mp_cluster_is_sum(find->figures, op)) continue;
     for (uint32_t i = 0; i < 2; ++i) {
       const cluster_merge_use_t use = {op, i, mp_product_factor(op, i), position, MP_CLUSTER_NONE};
       MP_RETURN_IF_ERROR(cluster_merge_note(&m, &use));

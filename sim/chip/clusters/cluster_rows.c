@@ -15,10 +15,8 @@ static bool cluster_rows_are_equal(const mp_cluster_find_t *find, const mp_op_t 
   if (!mp_op_has(a, MP_OP_TRAIT_ELEMENTWISE) || a->code == MP_OP_COMPARE) return false;
   for (uint32_t i = 0; i < a->num_operands; ++i) {
     bool is_reused[2] = {false, false};
-    const mp_value_t *of_a =
-        mp_cluster_source(find->compiler, a, MP_CLUSTER_LOOP, i, &is_reused[0]);
-    const mp_value_t *of_b =
-        mp_cluster_source(find->compiler, b, MP_CLUSTER_LOOP, i, &is_reused[1]);
+    const mp_value_t *of_a = mp_cluster_source(find->figures, a, MP_CLUSTER_LOOP, i, &is_reused[0]);
+    const mp_value_t *of_b = mp_cluster_source(find->figures, b, MP_CLUSTER_LOOP, i, &is_reused[1]);
     if (of_a == NULL || of_a != of_b || is_reused[0] != is_reused[1]) return false;
   }
   return true;
@@ -45,7 +43,7 @@ const mp_value_t *mp_cluster_rows_operand(const mp_cluster_find_t *find, const m
   const mp_value_t *only = NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || mp_cluster_value_count(value) == 1 || value == only) continue;
     if (only != NULL || is_reused) return NULL;
     only = value;
@@ -68,7 +66,7 @@ static bool cluster_rows_meet(const mp_cluster_find_t *find, const mp_op_t *op,
                               const mp_value_t *summed) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || is_reused) continue;
     const mp_value_t *of = summed;
     for (uint32_t j = 0; j < CLUSTER_ROWS_OPS_MOST && of != NULL; ++j) {
@@ -102,7 +100,7 @@ bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, cons
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     for (uint32_t j = 0; is_reused && value != NULL && j < CLUSTER_ROWS_OPS_MOST; ++j) {
       if (value->op == NULL) break;
       if (value->op->num_results == 1 && mp_cluster_row(value->op) > 0) {
@@ -120,7 +118,7 @@ static bool cluster_rows_reads(const mp_cluster_find_t *find, const mp_op_t *op,
                                const mp_value_t *value) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    if (mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused) == value) return true;
+    if (mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused) == value) return true;
   }
   return false;
 }
@@ -155,7 +153,7 @@ static const mp_op_t *cluster_rows_sum_of(const mp_cluster_find_t *find, const m
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_results != 1) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     const mp_op_t *reader = op;
     *is_only = true;
     for (uint32_t j = 0; is_reused && value != NULL && j < CLUSTER_ROWS_OPS_MOST; ++j) {
@@ -192,7 +190,7 @@ static bool cluster_rows_has_diamond(const mp_cluster_find_t *find, const mp_val
   }
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (!is_reused && cluster_rows_has_diamond(find, of, cluster_rows_left(op, depth))) return true;
   }
   return false;
@@ -215,7 +213,7 @@ static uint32_t cluster_rows_count(const mp_cluster_find_t *find, const mp_op_t 
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (of == NULL || is_reused || of == last) continue;
     count += cluster_rows_has_diamond(find, of, CLUSTER_ROWS_DEPTH);
     last = of;
@@ -251,7 +249,7 @@ static bool cluster_rows_has_end(const mp_cluster_find_t *find, const mp_value_t
   if (mp_cluster_takes_sum(find, op, NULL)) return true;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (!is_reused && cluster_rows_has_end(find, of, cluster_rows_left(op, depth))) return true;
   }
   return false;
@@ -295,7 +293,7 @@ static const mp_value_t *cluster_rows_first(const mp_cluster_find_t *find, const
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || is_reused || value->op == NULL) continue;
     if (value->op->code == MP_OP_COMPARE || value->op->code == MP_OP_AND) continue;
     return value;
@@ -329,7 +327,7 @@ mp_status_t mp_cluster_note_tables(mp_cluster_find_t *find, const mp_block_t *bl
     if (op->code != MP_OP_GATHER) continue;
     bool is_reused = false;
     mp_cluster_value_t *entry;
-    const mp_value_t *table = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, 0, &is_reused);
+    const mp_value_t *table = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, 0, &is_reused);
     MP_RETURN_IF_ERROR(mp_cluster_value(find, table, &entry));
     entry->is_table = true;
   }

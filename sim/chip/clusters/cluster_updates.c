@@ -23,7 +23,7 @@ static uint32_t cluster_updates_num_parts(const mp_cluster_find_t *find, const m
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     num_parts += value != NULL && cluster_updates_is_part(value, array);
   }
   return num_parts;
@@ -36,7 +36,7 @@ static bool cluster_updates_comes_of(const mp_cluster_find_t *find, const mp_op_
   if (cluster_updates_num_parts(find, op, array) > 0) return true;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value != NULL && cluster_updates_comes_of(find, value->op, array, depth - 1)) return true;
   }
   return false;

@@ -33,7 +33,7 @@ static mp_status_t cluster_uses_in_memory(mp_cluster_find_t *find, const mp_valu
 mp_status_t mp_cluster_use_all_in_memory(mp_cluster_find_t *find, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (op->operands[i]->is_on_host) continue;
-    if (mp_cluster_makes_start(find->compiler, op, i)) continue;
+    if (mp_cluster_makes_start(find->figures, op, i)) continue;
     MP_RETURN_IF_ERROR(cluster_uses_in_memory(find, mp_cluster_root(op->operands[i]), true));
   }
   return NULL;

@@ -47,7 +47,7 @@ static bool lookup_is_turned(const mp_op_t *op, mp_index_list_t sizes, int32_t l
 }
 
 static double lookup_padding(const mp_type_t *type, int32_t lane) {
-  if (lane < 0) return mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, type) / mp_work_bytes_of(type);
+  if (lane < 0) return mp_cluster_tiled_bytes(type) / mp_work_bytes_of(type);
   double least = type->rank == 1 ? mp_cluster_padding(type, -1, lane) : INFINITY;
   for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
     if (row != lane) least = fmin(least, mp_cluster_padding(type, row, lane));
@@ -103,7 +103,7 @@ double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup) {
 
 bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup) {
   if (lookup->is_turned) return true;
-  const double least = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, op->operands[0]->type);
+  const double least = mp_cluster_tiled_bytes(op->operands[0]->type);
   return mp_lookup_is_of_argument(op) && mp_lookup_form_bytes(op, lookup) > least;
 }
 

@@ -68,7 +68,7 @@ static bool indexed_cost_is_whole(const mp_chip_t *chip, const indexed_accesses_
 static double indexed_cost_formed(const mp_chip_t *chip, const mp_op_t *op,
                                   const mp_lookup_t *lookup) {
   if (!mp_lookup_is_formed(op, lookup)) return 0;
-  const double read = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, op->operands[0]->type);
+  const double read = mp_cluster_tiled_bytes(op->operands[0]->type);
   return (read + mp_lookup_form_bytes(op, lookup)) / chip->memory_bandwidth;
 }
 
@@ -79,7 +79,7 @@ static double indexed_cost_written(const mp_chip_t *chip, const mp_op_t *op,
   if (!mp_lookup_is_apart(&chip->figures, op) || lookup->lane < 0) return 0;
   const double line = LANES * indexed_cost_width(op->operands[0]->type);
   const double bytes = a->slices * a->rows * ceil(a->row_bytes / line) * line;
-  const double least = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, op->results[0].type);
+  const double least = mp_cluster_tiled_bytes(op->results[0].type);
   return bytes > least ? 2 * bytes / chip->memory_bandwidth : 0;
 }
 
@@ -211,7 +211,7 @@ static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
                                     const indexed_accesses_t *a) {
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return 0;
   const double form = indexed_cost_updated_form(op, a);
-  const double least = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, op->results[0].type);
+  const double least = mp_cluster_tiled_bytes(op->results[0].type);
   const bool is_near = form <= mp_figure_or(chip->figures.memory_scratch, 0);
   return is_near || form <= least ? 0 : 2 * form / chip->memory_bandwidth;
 }

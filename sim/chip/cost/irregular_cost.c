@@ -17,7 +17,7 @@ static irregular_cost_t irregular_cost_by_class(const mp_op_t *op) {
 }
 
 bool mp_irregular_seconds(const mp_chip_t *chip, const mp_op_t *op, double *out_seconds) {
-  if (op->code == MP_OP_FUSION || mp_cluster_is_selection(chip->figures.compiler, op)) return false;
+  if (op->code == MP_OP_FUSION || mp_cluster_is_selection(&chip->figures, op)) return false;
   const irregular_cost_t cost = op->code == MP_OP_REVERSE ? mp_reverse_seconds
                                 : op->code == MP_OP_SLICE || op->code == MP_OP_PAD
                                     ? mp_strided_seconds

@@ -123,7 +123,7 @@ static double vector_cost_operations(const mp_chip_t *chip, const mp_op_t *op) {
     }
     return vector_cost_elementwise(chip, op, count);
   }
-  if (mp_cluster_is_selection(chip->figures.compiler, op)) {
+  if (mp_cluster_is_selection(&chip->figures, op)) {
     enum { COMPARES_AND_SELECTS = 2 };
     return COMPARES_AND_SELECTS * mp_cluster_op_count(op);
   }

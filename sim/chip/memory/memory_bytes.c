@@ -6,6 +6,6 @@ uint64_t mp_memory_bytes(const mp_chip_figures_t *figures, const mp_type_t *type
   // Allocations begin at multiples of so many bytes.
   enum { OF_TPUS = 512, OF_OTHERS = 256 };
   const uint64_t to = figures->compiler == MP_CHIP_COMPILER_TPU ? OF_TPUS : OF_OTHERS;
-  const uint64_t bytes = (uint64_t)mp_cluster_bytes_of(figures->compiler, type);
+  const uint64_t bytes = (uint64_t)mp_cluster_bytes_of(figures, type);
   return (bytes + to - 1) / to * to;
 }

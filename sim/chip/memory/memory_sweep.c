@@ -24,14 +24,14 @@ static bool memory_sweep_is_aliased(const mp_op_t *op, uint32_t operand) {
 
 // Whether operand `operand` is read just when the elements of the results are made. Of a product
 // only what reads its result is done then; a reduction sums elements up as they are made.
-static bool memory_sweep_is_along(mp_chip_compiler_t compiler, const mp_cluster_t *cluster,
+static bool memory_sweep_is_along(const mp_chip_figures_t *figures, const mp_cluster_t *cluster,
                                   const mp_cluster_member_t *member, mp_cluster_kind_t kind,
                                   uint32_t operand) {
   const mp_op_t *op = member->op;
   if (kind == MP_CLUSTER_UPDATE) return operand < op->num_results;
   if (op->code == MP_OP_CUSTOM_CALL) return memory_sweep_is_aliased(op, operand);
-  const bool is_sum = compiler != MP_CHIP_COMPILER_PLAIN && cluster->leader->code == MP_OP_REDUCE &&
-                      !cluster->is_rows;
+  const bool is_sum = figures->compiler != MP_CHIP_COMPILER_PLAIN &&
+                      cluster->leader->code == MP_OP_REDUCE && !cluster->is_rows;
   if (cluster->has_hero && !is_sum && op != cluster->leader && !member->is_epilogue) return false;
   return op->code != MP_OP_TRANSPOSE &&
          mp_cluster_goes_along(op, kind, mp_cluster_value_count(op->operands[operand]));
@@ -53,8 +53,8 @@ static bool memory_sweep_mixes(const mp_memory_values_t *all, const mp_cluster_t
                                uint32_t number) {
   if (mp_cluster_is_generator(op) || kind == MP_CLUSTER_UPDATE) return false;
   const bool is_moving = work->work_class == MP_WORK_COPY || work->work_class == MP_WORK_GATHER;
-  const bool is_sum =
-      kind == MP_CLUSTER_REDUCTION && (all->compiler == MP_CHIP_COMPILER_PLAIN || cluster->is_rows);
+  const bool is_sum = kind == MP_CLUSTER_REDUCTION &&
+                      (all->figures->compiler == MP_CHIP_COMPILER_PLAIN || cluster->is_rows);
   if (!is_moving && !is_sum && kind != MP_CLUSTER_WINDOW) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (all->values[mp_cluster_root(op->operands[i])->id].made_by == number) return true;
@@ -73,10 +73,10 @@ static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *c
     const mp_cluster_member_t *member = &all->clusters->members.items[at];
     const mp_op_t *op = member->op;
     mp_work_t work;
-    const mp_cluster_kind_t kind = mp_cluster_kind(all->compiler, op, &work);
+    const mp_cluster_kind_t kind = mp_cluster_kind(all->figures, op, &work);
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       memory_sweep_take(all, number, op->operands[i],
-                        memory_sweep_is_along(all->compiler, cluster, member, kind, i));
+                        memory_sweep_is_along(all->figures, cluster, member, kind, i));
     }
     is_plain = is_plain && !memory_sweep_mixes(all, cluster, op, &work, kind, number);
   }
@@ -119,7 +119,7 @@ static void memory_sweep_copy_table(mp_memory_values_t *all, const mp_op_t *op, 
 
 // What a GPU writes between the kernels of one op lies beside the op's result.
 static void memory_sweep_selected(mp_memory_values_t *all, const mp_cluster_t *cluster) {
-  if (all->compiler != MP_CHIP_COMPILER_GPU) return;
+  if (all->figures->compiler != MP_CHIP_COMPILER_GPU) return;
   for (uint32_t m = cluster->first_member; m != MP_CLUSTER_NONE;
        m = all->clusters->members.items[m].next) {
     const mp_op_t *op = all->clusters->members.items[m].op;
@@ -132,7 +132,7 @@ static void memory_sweep_selected(mp_memory_values_t *all, const mp_cluster_t *c
 }
 
 static void memory_sweep_copies(mp_memory_values_t *all, const mp_cluster_t *cluster) {
-  if (all->compiler != MP_CHIP_COMPILER_TPU) return;
+  if (all->figures->compiler != MP_CHIP_COMPILER_TPU) return;
   const uint32_t at = cluster->last->id;
   for (uint32_t m = cluster->first_member; m != MP_CLUSTER_NONE;
        m = all->clusters->members.items[m].next) {
@@ -157,8 +157,8 @@ static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_clu
   if (value->kind == MP_MEMORY_ARGUMENT) return alias == (int32_t)value->value->index;
   if (value->kind != MP_MEMORY_TEMPORARY || alias >= 0) return false;
   mp_work_t work;
-  return !is_result || all->compiler != MP_CHIP_COMPILER_TPU ||
-         mp_cluster_kind(all->compiler, cluster->leader, &work) == MP_CLUSTER_UPDATE;
+  return !is_result || all->figures->compiler != MP_CHIP_COMPILER_TPU ||
+         mp_cluster_kind(all->figures, cluster->leader, &work) == MP_CLUSTER_UPDATE;
 }
 
 static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluster_t *cluster,
@@ -182,7 +182,7 @@ static bool memory_sweep_is_updated(const mp_memory_values_t *all, const mp_clus
                                     const mp_value_t *array) {
   const mp_op_t *op = cluster->leader;
   mp_work_t work;
-  if (mp_cluster_kind(all->compiler, op, &work) != MP_CLUSTER_UPDATE) return false;
+  if (mp_cluster_kind(all->figures, op, &work) != MP_CLUSTER_UPDATE) return false;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (mp_cluster_root(op->operands[i]) == mp_cluster_root(array)) return true;
   }
@@ -316,7 +316,7 @@ static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loo
   }
   if (!is_same) {
     // A constant that the loop makes itself is nowhere before it.
-    if (mp_cluster_makes_start(all->compiler, loop, i)) return;
+    if (mp_cluster_makes_start(all->figures, loop, i)) return;
     mp_memory_read(all, loop, loop->operands[i], loop->id, arg->id);
   } else if (mp_memory_is_live(place)) {
     // Nothing is written over it: the loop reads it where it is.
@@ -391,7 +391,7 @@ static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block)
 // What devices exchanged is copied to the result's memory when the program ends, or leaves scratch
 // memory for it. Returns whether this result is such.
 static bool memory_sweep_land(mp_memory_values_t *all, const mp_value_t *value) {
-  if (!mp_cluster_is_received(all->compiler, value)) return false;
+  if (!mp_cluster_is_received(all->figures, value)) return false;
   mp_memory_value_t *place = mp_memory_place_of(all, value);
   if (place->kind != MP_MEMORY_TEMPORARY) return false;
   if (mp_cluster_is_received_near(all->figures, (double)place->bytes)) {
@@ -420,7 +420,7 @@ static void memory_sweep_results(mp_memory_values_t *all) {
 static void memory_sweep_copy_donated(mp_memory_values_t *all, const mp_value_t *argument,
                                       const mp_value_t *result) {
   mp_memory_value_t *place = mp_memory_place_of(all, argument);
-  if (!mp_cluster_is_received(all->compiler, result) || !mp_memory_is_live(place)) return;
+  if (!mp_cluster_is_received(all->figures, result) || !mp_memory_is_live(place)) return;
   if (mp_cluster_is_sent_from(result, argument) || place->kind != MP_MEMORY_ARGUMENT) return;
   place->copied = place->bytes;
   place->copied_first = 1;

@@ -64,7 +64,6 @@ mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures, const mp_c
                                     const mp_program_t *program, mp_arena_t *arena,
                                     mp_memory_values_t *out_values) {
   mp_memory_values_t all = {.figures = figures,
-                            .compiler = figures->compiler,
                             .scratch = mp_figure_or(figures->memory_scratch, 0),
                             .clusters = clusters,
                             .program = program};

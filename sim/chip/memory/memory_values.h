@@ -35,7 +35,6 @@ typedef struct {
 } mp_memory_value_t;
 
 typedef struct {
-  mp_chip_compiler_t compiler;
   const mp_chip_figures_t *figures;
   double scratch;  // bytes of memory that values can stay in beside that of the device
   const mp_clusters_t *clusters;
