@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sim/base/assert.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 #include "sim/work/rounds.h"
@@ -77,7 +78,8 @@ static bool twin_is_local(const mp_op_t *op) {
 // rounds as the program says (XLA's known_trip_count).
 static bool twin_is_counted(const mp_twin_builder_t *b, const mp_op_t *loop) {
   return b->chip->figures.compiler == MP_CHIP_COMPILER_GPU && loop->code == MP_OP_WHILE &&
-         mp_work_rounds(loop) != MP_ROUNDS_UNKNOWN;
+         mp_work_rounds(loop) != MP_ROUNDS_UNKNOWN &&
+         mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_counted_loop);
 }
 
 // ---- control flow with communication in it: jumps ----
@@ -286,6 +288,7 @@ static double twin_lost_seconds(const mp_twin_builder_t *b, const mp_twin_order_
   const mp_chip_figures_t *figures = &b->chip->figures;
   const mp_twin_item_t *item = &order->slots[end].item;
   if (!(figures->overlap_units > 0 && figures->overlap_units < figures->product_units)) return 0;
+  if (!mp_chip_rule(figures, MP_CHIP_RULE_overlap_units)) return 0;
   const beside_t beside = twin_beside(b, order, end);
   const double share = fmin(twin_lost_share(figures, &beside), 1), left = 1 - share;
   return (left > 0 ? fmin(item->seconds, beside.work / left) : item->seconds) * share;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/twin_impl.h"
 
 // Whether an op of main that stands before this one reads the value.
@@ -43,7 +44,7 @@ static double twin_complex_arguments(const mp_twin_builder_t *b, const mp_op_t *
 double mp_twin_bytes_split(const mp_twin_builder_t *b, const mp_op_t *op) {
   if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU || op->code == MP_OP_FFT) return 0;
   const double bytes = twin_complex_arguments(b, op);
-  if (bytes == 0) return 0;
+  if (bytes == 0 || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_complex_split)) return 0;
   double parts = bytes;
   for (uint32_t i = 0; i < op->num_results; ++i) parts += twin_complex_bytes(op->results[i].type);
   const double scratch = mp_figure_or(b->chip->figures.memory_scratch, 0);

@@ -2,6 +2,7 @@
 // somebody still wants it as it was.
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 
@@ -168,7 +169,9 @@ mp_status_t mp_twin_copy_results(mp_twin_builder_t *b) {
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *root = mp_cluster_root(terminator->operands[i]);
     if (!twin_copies_is_foreign(terminator, i)) {
-      if (!mp_cluster_is_received(figures, root)) continue;
+      if (!mp_cluster_is_received(figures, root) ||
+          !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_received_results))
+        continue;
       MP_RETURN_IF_ERROR(twin_copies_land(b, terminator, i));
       continue;
     }

@@ -2,6 +2,7 @@
 // where this round's does, and this one is still read when that one is written.
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/twin_impl.h"
 
 // How a cluster accesses a value, as a read or as a write; NULL: it does not.
@@ -60,7 +61,8 @@ static bool twin_rounds_holds(const mp_twin_builder_t *b, const mp_cluster_t *ma
   if (read == NULL) return false;
   if ((read->sides & ~MP_CLUSTER_BESIDE) != 0) return true;
   const bool is_gpu = b->chip->figures.compiler == MP_CHIP_COMPILER_GPU;
-  return is_gpu ? twin_rounds_is_moved(b, maker, now) : twin_rounds_updates(b, maker);
+  const bool holds = is_gpu ? twin_rounds_is_moved(b, maker, now) : twin_rounds_updates(b, maker);
+  return holds && mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_moved);
 }
 
 // The write of the next round's value by a kernel while this round's is needed; NULL if there is no
@@ -78,7 +80,8 @@ static const mp_cluster_access_t *twin_rounds_clash(const mp_twin_builder_t *b,
     if (write != NULL) {
       return is_read_later || twin_rounds_holds(b, cluster, now) ? write : NULL;
     }
-    is_read_later |= is_tpu && twin_rounds_access(b, cluster, now, false) != NULL;
+    is_read_later |= is_tpu && twin_rounds_access(b, cluster, now, false) != NULL &&
+                     mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_read_later);
   }
   return NULL;
 }
@@ -91,7 +94,7 @@ mp_status_t mp_twin_copy_held(mp_twin_builder_t *b, const mp_op_t *loop, uint32_
   if (next->op == NULL || next->op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return NULL;
   if (next->op->code == MP_OP_SCATTER && compiler == MP_CHIP_COMPILER_GPU) return NULL;
   const mp_cluster_access_t *write = twin_rounds_clash(b, body, &body->args[i], next);
-  if (write == NULL) return NULL;
+  if (write == NULL || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_copy)) return NULL;
   if (!write->is_scratch) return mp_twin_add_copy(b, loop, 2 * write->bytes);
   int64_t elements = 0;
   if (!mp_type_num_elements(next->type, &elements)) return NULL;

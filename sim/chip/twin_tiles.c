@@ -4,6 +4,7 @@
 
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 
@@ -64,7 +65,9 @@ static double twin_tiles_of_arguments(const mp_twin_builder_t *b, const mp_op_t 
     while (value != root && !twin_tiles_changes_lanes(value->op)) {
       value = mp_plan_aliased(value);
     }
-    if (value != root) bytes += twin_tiles_relaid(b, value->op);
+    if (value != root && mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_argument_reshape)) {
+      bytes += twin_tiles_relaid(b, value->op);
+    }
   }
   return bytes;
 }
@@ -93,6 +96,7 @@ static double twin_tiles_cut(const mp_twin_builder_t *b, const mp_op_t *op, uint
   if (root->op == NULL || !mp_cluster_is_relaid(value)) return 0;
   const double whole = mp_cluster_bytes_of(&b->chip->figures, root->type);
   if (whole <= mp_figure_or(b->chip->figures.memory_scratch, 0)) return 0;
+  if (!mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_cut_rows)) return 0;
   if (op->code == MP_OP_SLICE && mp_cluster_cuts_rows(op)) {
     return 2 * whole * mp_cluster_op_count(op) / mp_cluster_value_count(root);
   }
@@ -115,7 +119,8 @@ static double twin_tiles_moved(const mp_twin_builder_t *b, const mp_op_t *op) {
   if (lanes < TILES_NARROWEST || block >= TILES_LANES * TILES_ROWS) return 0;
   const double padding = mp_cluster_padding(type, (int32_t)rank - 2, (int32_t)rank - 1);
   const double rows = padding * mp_work_bytes_of(type);
-  return padding > 1 && rows > mp_figure_or(b->chip->figures.memory_scratch, 0) ? 4 * rows : 0;
+  const bool is_moved = padding > 1 && rows > mp_figure_or(b->chip->figures.memory_scratch, 0);
+  return is_moved && mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_moved_blocks) ? 4 * rows : 0;
 }
 
 // ---- all ----
@@ -186,6 +191,7 @@ static double twin_tiles_of_images(const mp_twin_builder_t *b, const mp_cluster_
   const mp_block_t *main = b->program->partitioned->main->body;
   if (images->op != NULL || images->block != main || c->channels > COLOURS) return 0;
   if (c->images < IMAGES_LEAST || c->images >= TILES_LANES) return 0;
+  if (!mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_conv_few_channels)) return 0;
   const mp_chip_figures_t *figures = &b->chip->figures;
   const double elements = TILES_LANES * COLOURS * c->in;
   const double bytes = elements * mp_dtype_bits(product->dtype) / 8;
@@ -226,6 +232,7 @@ static double twin_tiles_of_parts(const mp_twin_builder_t *b, const mp_cluster_t
   const bool is_plain = product->batch == 1 && !c->is_strided && c->holes <= 1;
   if (!is_plain || c->window <= 1 || c->window >= c->out || c->images >= IMAGES) return 0;
   if (twin_tiles_last_spatial(cluster->leader) < 2 * PARTS) return 0;
+  if (!mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_conv_space_to_batch)) return 0;
   return INPUT_PASSES * twin_tiles_pass(b->chip, c->images, c->in, c->channels, product->dtype) +
          RESULT_PASSES * twin_tiles_pass(b->chip, c->images, c->out, product->n, product->dtype);
 }
@@ -241,7 +248,10 @@ static double twin_tiles_of_convolution(const mp_twin_builder_t *b, const mp_clu
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_value_t *value = mp_cluster_root(writes[i].value);
     const bool is_like = value->type->rank == op->results[0].type->rank;
-    if (is_like && twin_tiles_is_result(b, value)) seconds += twin_tiles_convolved(b, op, value);
+    if (is_like && twin_tiles_is_result(b, value) &&
+        mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_conv_result)) {
+      seconds += twin_tiles_convolved(b, op, value);
+    }
   }
   return seconds;
 }

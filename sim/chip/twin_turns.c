@@ -3,6 +3,7 @@
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/clusters/factor.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 
@@ -14,7 +15,8 @@ static bool twin_turns_ends_summed(const mp_twin_builder_t *b, const mp_product_
   if (!is_asked || mp_chip_flop_kind(type->dtype) != MP_FLOP_F8) return true;
   uint32_t last = type->rank;
   while (last > 0 && type->dims[last - 1] == 1) --last;
-  return last == 0 || (factor->summed >> ((last - 1) & 63) & 1) != 0;
+  return last == 0 || (factor->summed >> ((last - 1) & 63) & 1) != 0 ||
+         !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_f8_operands);
 }
 
 // A part of a cache is written where the whole is turned already: then that is copied before, and
@@ -57,9 +59,12 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
     MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
     // Those that read it later find it turned.
     if (use != NULL && use->turned_in == op->parent) continue;
+    if (!mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_gemm_operand_copy)) continue;
     if (use != NULL) use->turned_in = op->parent;
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
-    const uint32_t more = twin_turns_of_cache(root);
+    const uint32_t more = mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_cache_transposed)
+                              ? twin_turns_of_cache(root)
+                              : 0;
     for (uint32_t j = 0; j < more; ++j) {
       MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
     }
@@ -86,6 +91,7 @@ mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op) {
     // What is turned is put there as it is.
     const bool is_placed = !mp_product_is_whole(&factor) || twin_turns_is_placed(b, root);
     if (is_placed && !twin_turns_is_shared(b, root)) continue;
+    if (!mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_merged_operands)) continue;
     bytes += 2 * mp_work_bytes_of(root->type);
   }
   return mp_twin_add_copy(b, op, bytes);
@@ -97,7 +103,8 @@ mp_status_t mp_twin_cut_result(mp_twin_builder_t *b, const mp_op_t *op) {
   if (mp_cluster_merged(&b->clusters, op) == NULL) return NULL;
   const mp_value_t *result = &op->results[0];
   const mp_twin_use_t *use = mp_twin_use_of(b, result);
-  if (use == NULL || !use->is_kept) return NULL;
+  if (use == NULL || !use->is_kept || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_merged_result))
+    return NULL;
   return mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(result->type));
 }
 

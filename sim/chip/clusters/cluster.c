@@ -5,6 +5,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/plan/plan.h"
 
 // Joins the readers of a value that no cluster makes.
@@ -30,7 +31,8 @@ static mp_status_t cluster_join_all(mp_cluster_find_t *find, const mp_cluster_op
 // Whether reading the result takes more bytes than making it: a conversion to a wider type.
 static bool cluster_widens(const mp_cluster_find_t *find, const mp_cluster_op_t *at) {
   return at->op->code == MP_OP_CONVERT && find->users.count > 0 &&
-         mp_work_bytes_of(at->op->operands[0]->type) < at->bytes;
+         mp_work_bytes_of(at->op->operands[0]->type) < at->bytes &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_widening_convert);
 }
 
 // All that can make the result do so, though `writer` writes it for others.
@@ -60,7 +62,7 @@ static bool cluster_is_used(const mp_cluster_find_t *find, const mp_cluster_op_t
 // XLA's compiler for GPUs has it: they read the rows anyway. The others are left.
 static mp_status_t cluster_give_rows(mp_cluster_find_t *find, const mp_cluster_op_t *at) {
   if (find->compiler != MP_CHIP_COMPILER_GPU || at->kind != MP_CLUSTER_REDUCTION) return NULL;
-  if (find->users.count < 2) return NULL;
+  if (find->users.count < 2 || !mp_chip_rule(find->figures, MP_CHIP_RULE_rows_by_all)) return NULL;
   uint32_t num_left = 0;
   for (uint32_t i = 0; i < find->users.count; ++i) {
     const mp_cluster_user_t user = find->users.items[i];
@@ -91,7 +93,8 @@ static bool cluster_ends_rows(const mp_cluster_find_t *find, const mp_cluster_op
   return find->compiler == MP_CHIP_COMPILER_GPU && at->kind == MP_CLUSTER_LOOP &&
          find->users.count > 1 && at->memory_use == MP_CLUSTER_NONE &&
          mp_cluster_is_of_rows(find, at->op) && mp_cluster_line(at->op) <= find->rows_most &&
-         !mp_cluster_pays_again(find, at->op);
+         !mp_cluster_pays_again(find, at->op) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_rows_written);
 }
 
 static mp_status_t cluster_decide(mp_cluster_find_t *find, const mp_cluster_op_t *at) {
@@ -145,7 +148,8 @@ static mp_status_t cluster_set_apart(mp_cluster_find_t *find, const mp_cluster_o
 static bool cluster_is_dear_to_all(const mp_cluster_find_t *find, const mp_cluster_op_t *at) {
   return find->compiler == MP_CHIP_COMPILER_GPU && find->users.count > 1 &&
          at->kind == MP_CLUSTER_LOOP && at->memory_use == MP_CLUSTER_NONE &&
-         mp_op_has(at->op, MP_OP_TRAIT_ELEMENTWISE) && !mp_cluster_pays_again(find, at->op);
+         mp_op_has(at->op, MP_OP_TRAIT_ELEMENTWISE) && !mp_cluster_pays_again(find, at->op) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_shared);
 }
 
 static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {

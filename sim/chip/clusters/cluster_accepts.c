@@ -1,5 +1,6 @@
 // Whether a cluster can compute what it reads.
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/rules/rules.h"
 
 // Whether an op of the cluster reads a whole array besides the product's result.
 static bool cluster_accepts_reads_array(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
@@ -44,8 +45,11 @@ static bool cluster_accepts_is_library_epilogue(const mp_cluster_find_t *find, u
 // more with it.
 static bool cluster_accepts_is_cut(const mp_cluster_find_t *find, const mp_op_t *op) {
   mp_product_padding_t padding;
-  if (mp_cluster_merged(find->out, op) != NULL) return true;
-  return mp_cluster_pads(find->figures, op, &padding) && padding.m * padding.n > 1;
+  if (mp_cluster_merged(find->out, op) == NULL &&
+      !(mp_cluster_pads(find->figures, op, &padding) && padding.m * padding.n > 1)) {
+    return false;
+  }
+  return mp_chip_rule(find->figures, MP_CHIP_RULE_cut_gemm_epilogue);
 }
 
 // Whether what follows a sum may be in its kernel: XLA's compiler for GPUs has nothing there but
@@ -61,7 +65,7 @@ static bool cluster_accepts_is_behind_sum(const mp_cluster_find_t *find, uint32_
   while (at != MP_CLUSTER_NONE && find->out->members.items[at].op->num_operands == 1) {
     at = find->out->members.items[at].next;
   }
-  return at == MP_CLUSTER_NONE;
+  return at == MP_CLUSTER_NONE || !mp_chip_rule(find->figures, MP_CHIP_RULE_short_sum_epilogue);
 }
 
 // Whether a product or a reduction may end in the cluster that goes through its result.
@@ -82,7 +86,8 @@ static bool cluster_accepts_takes_result(const mp_cluster_find_t *find, const mp
   }
   if (find->compiler == MP_CHIP_COMPILER_GPU) {
     return kind == MP_CLUSTER_LOOP && is_only && !cluster_accepts_is_cut(find, at->op) &&
-           cluster_accepts_is_library_epilogue(find, user->cluster, at->op);
+           cluster_accepts_is_library_epilogue(find, user->cluster, at->op) &&
+           mp_chip_rule(find->figures, MP_CHIP_RULE_gemm_epilogue);
   }
   return kind == MP_CLUSTER_LOOP || kind == MP_CLUSTER_REDUCTION || kind == MP_CLUSTER_UPDATE;
 }
@@ -126,9 +131,13 @@ static bool cluster_accepts_is_at_hand(const mp_cluster_find_t *find, uint32_t n
 static bool cluster_accepts_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op,
                                        uint32_t number) {
   enum { OPS_MOST = 6 };
-  if (mp_cluster_meets_rows(find, op) && cluster_accepts_reads_rows(find, number, op)) return true;
+  if (mp_cluster_meets_rows(find, op) && cluster_accepts_reads_rows(find, number, op) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_rows_meet)) {
+    return true;
+  }
   return mp_cluster_meets_diamond(find, op) &&
-         cluster_accepts_is_at_hand(find, number, mp_cluster_root(op->operands[0]), OPS_MOST);
+         cluster_accepts_is_at_hand(find, number, mp_cluster_root(op->operands[0]), OPS_MOST) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_rows_diamond);
 }
 
 bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
@@ -143,12 +152,20 @@ bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t 
   if (state->reduced_dims != 0 && state->reduced_dims != dims) return false;
   const bool is_only = find->users.count == 1;
   if (find->compiler == MP_CHIP_COMPILER_TPU && !mp_cluster_leaves_rows(at->op)) return false;
-  if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
-  if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
+  if (find->compiler != MP_CHIP_COMPILER_GPU) {
+    return is_only && mp_cluster_is_of_softmax(at->op) &&
+           mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_rows);
+  }
+  if (state->is_untiled && mp_chip_rule(find->figures, MP_CHIP_RULE_untiled_rows)) return false;
+  if (mp_cluster_is_turned(find, at->op) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_transposed_rows))
+    return false;
   if (is_only && cluster_accepts_meets_rows(find, at->op, user->cluster)) return true;
-  return mp_cluster_closes_rows(find, at->op) ||
+  return (mp_cluster_closes_rows(find, at->op) &&
+          mp_chip_rule(find->figures, MP_CHIP_RULE_rows_close)) ||
          (mp_cluster_follows_rows(find, at->op) && !mp_cluster_sums_written(find, at->op) &&
-          (is_only || mp_cluster_pays_sum_again(find, at->op)));
+          (is_only || mp_cluster_pays_sum_again(find, at->op)) &&
+          mp_chip_rule(find->figures, MP_CHIP_RULE_rows_follow));
 }
 
 // Whether all that read a window's result, or a sum of windows, go through it one by one: XLA's
@@ -160,7 +177,8 @@ static bool cluster_accepts_takes_windows(const mp_cluster_find_t *find, const m
   const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
   return is_only && user->is_along && !user->is_reused && !cluster->is_rows &&
          find->states.items[user->cluster].kind == MP_CLUSTER_LOOP &&
-         cluster->count == mp_cluster_op_count(at->op) && mp_cluster_cumulative(at->op) < 0;
+         cluster->count == mp_cluster_op_count(at->op) && mp_cluster_cumulative(at->op) < 0 &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_window_fusion);
 }
 
 // Whether an op is made again in each kernel of a cumulative op: XLA's compiler for GPUs adds up
@@ -174,7 +192,8 @@ static bool cluster_accepts_is_made_again(const mp_cluster_find_t *find,
     const mp_value_t *value = mp_cluster_source(find->figures, at->op, at->kind, i, &is_reused);
     num_arrays += value != NULL && mp_cluster_value_count(value) > 1;
   }
-  return num_arrays <= 1 && !mp_cluster_is_dear(at->op, &at->work);
+  return (num_arrays <= 1 && !mp_cluster_is_dear(at->op, &at->work)) ||
+         !mp_chip_rule(find->figures, MP_CHIP_RULE_cumulative_inputs);
 }
 
 bool mp_cluster_sums_across(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
@@ -184,21 +203,27 @@ bool mp_cluster_sums_across(const mp_cluster_find_t *find, const mp_cluster_op_t
   return find->states.items[user->cluster].kind == MP_CLUSTER_REDUCTION && !cluster->is_rows &&
          cluster->leader->code == MP_OP_REDUCE && mp_cluster_row(cluster->leader) == 0 &&
          (mp_cluster_needs_rows(find, at->op) ||
-          (at->memory_use != MP_CLUSTER_NONE && mp_cluster_has_rows(find, at->op)));
+          (at->memory_use != MP_CLUSTER_NONE && mp_cluster_has_rows(find, at->op))) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_sum_across_rows);
 }
 
 // Whether the cluster does not compute what is dear more often than pays.
 static bool cluster_accepts_is_cheap(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
                                      const mp_cluster_user_t *user) {
   const bool is_dear = mp_cluster_is_dear(at->op, &at->work);
-  if (find->compiler != MP_CHIP_COMPILER_GPU) return !is_dear || !user->is_reused;
+  if (find->compiler != MP_CHIP_COMPILER_GPU) {
+    return !is_dear || !user->is_reused ||
+           !mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_broadcast);
+  }
   // What is the same for a row is computed once a row where rows are at hand.
   if (is_dear && user->is_reused &&
       find->out->clusters.items[user->cluster].count >
-          mp_cluster_op_count(at->op) * find->rows_most) {
+          mp_cluster_op_count(at->op) * find->rows_most &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_broadcast)) {
     return false;
   }
-  return mp_cluster_pays_times(find, at, user);
+  return mp_cluster_pays_times(find, at, user) ||
+         !mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_copies);
 }
 
 bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
@@ -214,26 +239,40 @@ bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at
   if (at->kind == MP_CLUSTER_WINDOW) return cluster_accepts_takes_windows(find, at, user);
   if (at->kind != MP_CLUSTER_LOOP) return false;
   const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
-  if (find->compiler == MP_CHIP_COMPILER_GPU && cluster->is_rows && mp_cluster_is_untiled(at->op)) {
+  if (find->compiler == MP_CHIP_COMPILER_GPU && cluster->is_rows && mp_cluster_is_untiled(at->op) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_untiled_rows)) {
     return false;
   }
   // A kernel that keeps rows writes an array, and no part of one in its place.
   if (find->compiler == MP_CHIP_COMPILER_GPU &&
       find->states.items[user->cluster].kind == MP_CLUSTER_UPDATE &&
-      mp_cluster_is_of_rows(find, at->op)) {
+      mp_cluster_is_of_rows(find, at->op) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_update_of_rows)) {
     return false;
   }
   if (find->compiler == MP_CHIP_COMPILER_GPU && mp_cluster_cumulative(cluster->leader) >= 0 &&
       !cluster_accepts_is_made_again(find, at)) {
     return false;
   }
-  if (!mp_cluster_has_room(find, at->op, user->cluster)) return false;
-  if (mp_cluster_is_turned_for(find, at->op, user->cluster)) return false;
+  if (!mp_cluster_has_room(find, at->op, user->cluster) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_code_size)) {
+    return false;
+  }
+  if (mp_cluster_is_turned_for(find, at->op, user->cluster) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_gather_for_sum)) {
+    return false;
+  }
   if (mp_cluster_sums_across(find, at, user)) return false;
-  if (mp_cluster_overwrites_source(find, at->op, user->cluster)) return false;
+  if (mp_cluster_overwrites_source(find, at->op, user->cluster) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_update_source)) {
+    return false;
+  }
   // Slices are users of their own: what several of them read is not computed for each.
   const bool is_read = user->num_slices < 2 || mp_cluster_is_generator(at->op);
-  if (find->compiler == MP_CHIP_COMPILER_TPU && !is_read) return false;
+  if (find->compiler == MP_CHIP_COMPILER_TPU && !is_read &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_several_slices)) {
+    return false;
+  }
   // A library's product is as it is.
   if (find->compiler == MP_CHIP_COMPILER_GPU &&
       find->states.items[user->cluster].kind == MP_CLUSTER_PRODUCT) {

@@ -4,6 +4,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/rules/rules.h"
 
 // How much of the shorter one of work and memory is hidden beside the other
 // (kMemoryComputeParallelism, xla/service/gpu/model/gpu_performance_model_base.h).
@@ -214,7 +215,7 @@ static void cluster_again_set_blocks(const mp_cluster_find_t *find, uint32_t num
 bool mp_cluster_has_few_blocks(const mp_cluster_find_t *find, uint32_t number) {
   cluster_again_kernel_t kernel = {0};
   cluster_again_set_blocks(find, number, &kernel);
-  return kernel.read > 1;
+  return kernel.read > 1 && mp_chip_rule(find->figures, MP_CHIP_RULE_few_blocks);
 }
 
 // The bytes that an op reads of values that are broadcast, as often as it reads them.
@@ -359,7 +360,7 @@ bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
   for (uint32_t i = 0; i < find->users.count; ++i) {
     cluster_again_each(find, figures, op, find->users.items[i].cluster, &ways);
   }
-  return ways.again <= ways.written;
+  return ways.again <= ways.written || !mp_chip_rule(find->figures, MP_CHIP_RULE_cost_model);
 }
 
 // Whether somebody measured that an op is dear, or it changes the type of what is.
@@ -432,7 +433,7 @@ bool mp_cluster_pays_sum_again(const mp_cluster_find_t *find, const mp_op_t *op)
     // The rows are at hand.
     ways.again += cluster_again_both(kernel.work + ways.work, kernel.bytes);
   }
-  return ways.again <= ways.written;
+  return ways.again <= ways.written && mp_chip_rule(find->figures, MP_CHIP_RULE_sum_recomputed);
 }
 
 // Whether that pays for as many kernels of which is known only that they go through the result.
@@ -494,5 +495,6 @@ static bool cluster_again_is_written(const mp_cluster_find_t *find, const mp_val
 bool mp_cluster_sums_written(const mp_cluster_find_t *find, const mp_op_t *op) {
   if (cluster_again_figures(find) == NULL) return false;
   return cluster_again_is_written(find, mp_cluster_root(op->operands[0]), op,
-                                  CLUSTER_AGAIN_OPS_MOST);
+                                  CLUSTER_AGAIN_OPS_MOST) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_sum_of_written);
 }

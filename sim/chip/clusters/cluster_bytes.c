@@ -4,6 +4,7 @@
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 #include "sim/chip/clusters/lookup.h"
+#include "sim/chip/rules/rules.h"
 
 // The share of scratch memory in which lies what rounds of a loop hand on to each other, where no
 // figure says it, and the largest array of it that each round makes anew.
@@ -39,7 +40,8 @@ static bool cluster_bytes_is(const mp_cluster_find_t *find, const mp_cluster_val
   return entry->written_by != MP_CLUSTER_NONE && !entry->is_outside &&
          entry->memory_use == MP_CLUSTER_NONE &&
          cluster_bytes_may_convert(find, mp_cluster_now(find, entry->written_by)) &&
-         mp_cluster_is_only_multiplied(find, value);
+         mp_cluster_is_only_multiplied(find, value) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_narrow);
 }
 
 // Finds, on TPUs, the values that their kernel writes in bf16, though they are f32.
@@ -115,8 +117,9 @@ static mp_status_t cluster_bytes_read_operands(mp_cluster_find_t *find, uint32_t
     const mp_value_t *value = mp_cluster_source(find->figures, op, kind, i, &is_reused);
     if (value == NULL) continue;
     // A GPU writes whole rows without reading them.
-    const bool is_written =
-        find->compiler == MP_CHIP_COMPILER_GPU && mp_cluster_is_set(op) && i < op->num_operands / 2;
+    const bool is_written = find->compiler == MP_CHIP_COMPILER_GPU && mp_cluster_is_set(op) &&
+                            i < op->num_operands / 2 &&
+                            mp_chip_rule(find->figures, MP_CHIP_RULE_scatter_unread);
     const double bytes = is_written ? 0 : mp_work_bytes_read(op, i);
     MP_RETURN_IF_ERROR(
         cluster_bytes_read(find, number, value, bytes, mp_cluster_sides(member, kind, i)));
@@ -194,7 +197,8 @@ static double cluster_bytes_table(const mp_cluster_find_t *find, const mp_cluste
   if (isnan(find->figures->gather_near) || !mp_lookup_is_of_argument(op)) return 0;
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
   const double bytes = mp_lookup_form_bytes(op, &lookup);
-  return bytes <= find->scratch ? bytes : 0;
+  return bytes <= find->scratch && mp_chip_rule(find->figures, MP_CHIP_RULE_table_in_vmem) ? bytes
+                                                                                           : 0;
 }
 
 // What is updated in place is larger than what is written.
@@ -211,7 +215,10 @@ static uint32_t cluster_bytes_far(const mp_cluster_find_t *find, uint32_t reader
   enum { FAR = 256, FAR_OVER_PRODUCTS = 32 };
   if (maker - reader <= FAR_OVER_PRODUCTS) return FAR;
   for (uint32_t i = reader + 1; i < maker && i - reader < FAR; ++i) {
-    if (find->out->clusters.items[i].work.product.batch > 0) return FAR_OVER_PRODUCTS;
+    if (find->out->clusters.items[i].work.product.batch > 0 &&
+        mp_chip_rule(find->figures, MP_CHIP_RULE_far_over_matmuls)) {
+      return FAR_OVER_PRODUCTS;
+    }
   }
   return FAR;
 }
@@ -221,7 +228,8 @@ static uint32_t cluster_bytes_far(const mp_cluster_find_t *find, uint32_t reader
 static bool cluster_bytes_is_result(const mp_cluster_find_t *find,
                                     const mp_cluster_value_t *entry) {
   const uint32_t end = MP_CLUSTER_NONE - 1;  // the place of main's terminator
-  return find->compiler == MP_CHIP_COMPILER_TPU && entry->memory_use == end;
+  return find->compiler == MP_CHIP_COMPILER_TPU && entry->memory_use == end &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_results_in_vmem);
 }
 
 // Whether a kernel's results go to memory, be there room or not. SparseCores write what they looked
@@ -231,7 +239,8 @@ static bool cluster_bytes_is_result(const mp_cluster_find_t *find,
 static bool cluster_bytes_is_far(const mp_cluster_find_t *find, const mp_cluster_t *cluster) {
   if (cluster_bytes_is_apart(find, cluster)) return true;
   if (cluster->work.product.batch == 0) return false;
-  return find->is_shared_out || (cluster->is_rows && !find->keeps_rows);
+  return (find->is_shared_out || (cluster->is_rows && !find->keeps_rows)) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_matmuls_in_hbm);
 }
 
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
@@ -256,6 +265,7 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     if (scratch->kept + scratch->fetched + access->bytes > fmax(find->scratch, find->resident)) {
       continue;
     }
+    if (!mp_chip_rule(find->figures, MP_CHIP_RULE_kept_in_vmem)) continue;
     scratch->kept += access->bytes;
     scratch->freed_kept[entry->reader] += access->bytes;
     *(is_result ? &entry->is_copied : &entry->is_scratch) = true;
@@ -278,7 +288,9 @@ static bool cluster_bytes_is_filled(const mp_cluster_find_t *find, const mp_bloc
   if (next->op == NULL || next->op->code != MP_OP_DYNAMIC_UPDATE_SLICE) return false;
   const mp_op_t *end = mp_block_terminator(find->main);
   for (uint32_t k = 0; k < end->num_operands; ++k) {
-    if (mp_cluster_root(end->operands[k]) == &body->parent_op->results[i]) return true;
+    if (mp_cluster_root(end->operands[k]) == &body->parent_op->results[i]) {
+      return mp_chip_rule(find->figures, MP_CHIP_RULE_filled_in_hbm);
+    }
   }
   return false;
 }
@@ -293,7 +305,11 @@ static mp_status_t cluster_bytes_keep_carried(mp_cluster_find_t *find, const mp_
     const mp_value_t *next = mp_cluster_root(terminator->operands[i]);
     const bool is_made = next->op != NULL && next->op->parent == body;
     const bool is_whole = is_made && next->op->code != MP_OP_DYNAMIC_UPDATE_SLICE;
-    if (is_whole && bytes > find->scratch * CLUSTER_BYTES_CARRIED) continue;
+    if (is_whole && bytes > find->scratch * CLUSTER_BYTES_CARRIED &&
+        mp_chip_rule(find->figures, MP_CHIP_RULE_large_carried)) {
+      continue;
+    }
+    if (!mp_chip_rule(find->figures, MP_CHIP_RULE_carried_in_vmem)) continue;
     *room -= bytes;
     MP_RETURN_IF_ERROR(cluster_bytes_keep_value(find, &body->args[i]));
     if (!is_made) continue;
@@ -315,7 +331,9 @@ static bool cluster_bytes_is_behind_product(const mp_cluster_find_t *find, const
   const mp_op_t *op = body->parent_op;
   if (op->parent != find->main) return false;
   for (op = op->prev; op != NULL && op->code != MP_OP_WHILE; op = op->prev) {
-    if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) return true;
+    if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) {
+      return mp_chip_rule(find->figures, MP_CHIP_RULE_loop_after_matmul);
+    }
   }
   return false;
 }
@@ -332,7 +350,8 @@ static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster
   if (value->is_on_host) return INFINITY;
   const bool is_factor = (access->sides & ~MP_CLUSTER_BESIDE) != 0;
   const bool is_vector = product->m <= 1 || product->n <= 1;
-  const bool is_cast = is_factor && !is_vector && value->type->dtype == MP_DTYPE_F32;
+  const bool is_cast = is_factor && !is_vector && value->type->dtype == MP_DTYPE_F32 &&
+                       mp_chip_rule(find->figures, MP_CHIP_RULE_cast_before_loop);
   if (access->bytes < bytes && !is_cast) return INFINITY;
   if (!is_factor) return bytes;
   if (is_cast) return bytes / 2;
@@ -351,6 +370,7 @@ static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_blo
     MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
     const double bytes = cluster_bytes_held(find, cluster, access, is_behind_product);
     if (entry->is_scratch || bytes > *room) continue;
+    if (!mp_chip_rule(find->figures, MP_CHIP_RULE_invariants_in_vmem)) continue;
     *room -= bytes;
     entry->is_scratch = true;
   }

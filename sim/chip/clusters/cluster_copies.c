@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/plan/plan.h"
 
 mp_status_t mp_cluster_note_uses(mp_cluster_find_t *find, const mp_block_t *block) {
@@ -123,11 +124,14 @@ static bool cluster_copies_is_anyway(const mp_cluster_find_t *find, cluster_copi
 mp_cluster_kept_t mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op) {
   if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1) return MP_CLUSTER_KEPT_NOT;
   cluster_copies_tree_t tree = {.count = mp_cluster_op_count(op)};
-  if (!cluster_copies_add(find, &tree, op) || !cluster_copies_is_anyway(find, &tree, op)) {
+  if (!cluster_copies_add(find, &tree, op) || !cluster_copies_is_anyway(find, &tree, op) ||
+      !mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation)) {
     return MP_CLUSTER_KEPT_NOT;
   }
   const bool is_of_many = tree.num_products == CLUSTER_COPIES_PRODUCTS_MOST;
-  return tree.is_dear && is_of_many ? MP_CLUSTER_KEPT_DEAR : MP_CLUSTER_KEPT_AGAIN;
+  return tree.is_dear && is_of_many && mp_chip_rule(find->figures, MP_CHIP_RULE_kept_gate)
+             ? MP_CLUSTER_KEPT_DEAR
+             : MP_CLUSTER_KEPT_AGAIN;
 }
 
 // ---- whether all should make it ----
@@ -216,7 +220,8 @@ bool mp_cluster_should_copy(mp_cluster_find_t *find, const mp_cluster_op_t *at,
   enum { USERS_MOST = 16, COPIED_MOST = 64, TRANSCENDENTAL = 8 };
   if (at->kind != MP_CLUSTER_LOOP || find->users.count > USERS_MOST) return false;
   const bool is_of_rows = mp_cluster_is_shifted_exp(at->op, find->rows_most);
-  if (find->compiler == MP_CHIP_COMPILER_TPU && is_of_rows && at->op->results[0].type->rank > 2) {
+  if (find->compiler == MP_CHIP_COMPILER_TPU && is_of_rows && at->op->results[0].type->rank > 2 &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_shifted_exp)) {
     return false;
   }
   const double cost = at->work.transcendentals > 0 ? TRANSCENDENTAL : 1;

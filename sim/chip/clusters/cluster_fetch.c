@@ -4,6 +4,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/rules/rules.h"
 
 // The share of the room in which arguments stay for later kernels: what these have copied for
 // themselves alone, and what they make, needs some, too.
@@ -68,7 +69,9 @@ static bool cluster_fetch_is_plain(const mp_cluster_find_t *find, const mp_clust
     if ((member->sides & sides & CLUSTER_FETCH_FACTORS) == 0) continue;
     // A number by which a factor is multiplied goes to the smallest of the three arrays.
     if (member->op->code == MP_OP_CONVERT || mp_cluster_scales(find->figures, member->op)) continue;
-    if (mp_op_has(member->op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+    if (mp_op_has(member->op, MP_OP_TRAIT_ELEMENTWISE)) {
+      return !mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_plain);
+    }
   }
   return true;
 }
@@ -82,7 +85,8 @@ static bool cluster_fetch_is_read_before(const mp_cluster_find_t *find, uint32_t
     const mp_cluster_t *cluster = &find->out->clusters.items[before];
     if (cluster->first_member == MP_CLUSTER_NONE || cluster->block != find->main) continue;
     if (!cluster_fetch_reads(find, before, value)) continue;
-    return !cluster_fetch_is_product(cluster) && cluster->leader->code != MP_OP_GATHER;
+    return !cluster_fetch_is_product(cluster) && cluster->leader->code != MP_OP_GATHER &&
+           mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_unread);
   }
   return false;
 }
@@ -127,7 +131,7 @@ static uint32_t cluster_fetch_mark(mp_cluster_find_t *find, const mp_value_t *va
 
 void mp_cluster_fetch_argument(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch) {
   const mp_cluster_access_t *access = cluster_fetch_largest(find, scratch);
-  if (access == NULL) {
+  if (access == NULL || !mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_argument)) {
     scratch->last_product = MP_CLUSTER_NONE;
     return;
   }
@@ -158,6 +162,7 @@ static uint32_t cluster_fetch_stay(mp_cluster_find_t *find, mp_cluster_scratch_t
   if (!cluster_fetch_is_argument(find, access->value) || block != find->main) return number;
   const double most = find->resident * CLUSTER_FETCH_STAYS;
   if (scratch->kept + scratch->fetched + access->bytes > most) return number;
+  if (!mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_stays)) return number;
   const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
   if (entry == NULL || entry->reader == MP_CLUSTER_NONE) return number;
   uint32_t last = number;
@@ -251,6 +256,7 @@ static void cluster_fetch_updated(mp_cluster_find_t *find, mp_cluster_scratch_t 
     if (scratch->kept + scratch->fetched + bytes > find->resident) continue;
     mp_cluster_access_t *heir = cluster_fetch_heir(find, cluster, access);
     if (heir == NULL) continue;
+    if (!mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_updated)) continue;
     access->is_fetched = heir->is_fetched = true;
     scratch->fetched += bytes;
     scratch->freed_fetched[number] += bytes;
@@ -266,6 +272,7 @@ static void cluster_fetch_small(mp_cluster_find_t *find, mp_cluster_scratch_t *s
     mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
     if (access->is_again || access->is_fetched) continue;
     if (!cluster_fetch_is_argument(find, access->value) || access->bytes > SMALL) continue;
+    if (!mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_small)) continue;
     access->is_fetched = true;
     cluster_fetch_stay(find, scratch, number, access);
   }
@@ -289,7 +296,9 @@ void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scra
       if (bytes > most) side = sides[i];
       most = fmax(most, bytes);
     }
-    if (most > 0) cluster_fetch_side(find, scratch, number, side);
+    if (most > 0 && mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_operand)) {
+      cluster_fetch_side(find, scratch, number, side);
+    }
   }
   if (follows && cluster_fetch_is_product(cluster)) {
     cluster_fetch_updated(find, scratch, number);

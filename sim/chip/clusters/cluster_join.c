@@ -3,6 +3,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/rules/rules.h"
 
 // Of two classes, that of the kernel in which both are.
 static mp_work_class_t cluster_join_class(mp_work_class_t a, mp_work_class_t b) {
@@ -47,7 +48,7 @@ static bool cluster_join_is_copied(const mp_cluster_find_t *find, const mp_value
                                    const mp_value_t *value) {
   return find->compiler == MP_CHIP_COMPILER_TPU && value->op != NULL &&
          value->op->code == MP_OP_CONCATENATE && mp_cluster_cuts_rows(value->op) &&
-         mp_cluster_is_relaid(operand);
+         mp_cluster_is_relaid(operand) && mp_chip_rule(find->figures, MP_CHIP_RULE_concat_reshape);
 }
 
 // The parts of a concatenation for which an op of a cluster reads its operand `operand`.

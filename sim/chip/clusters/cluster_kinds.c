@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/factor.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/plan/plan.h"
 
 // ---- kinds ----
@@ -27,7 +28,8 @@ bool mp_cluster_is_sum(const mp_chip_figures_t *figures, const mp_op_t *op) {
   mp_work_t work;
   mp_work_of_op(op, &work);
   const mp_work_product_t *product = &work.product;
-  if (fmin(product->m, product->n) != 1) return false;
+  if (fmin(product->m, product->n) != 1 || !mp_chip_rule(figures, MP_CHIP_RULE_vector_dot))
+    return false;
   return fmax(product->m, product->n) == 1 ||
          (product->m + product->n) * product->k < CLUSTER_KINDS_SUM_MOST;
 }
@@ -52,15 +54,19 @@ bool mp_cluster_pads(const mp_chip_figures_t *figures, const mp_op_t *op,
   *out_padding =
       (mp_product_padding_t){cluster_kinds_growth(product->m), cluster_kinds_growth(product->n),
                              cluster_kinds_growth(product->k)};
-  return out_padding->m * out_padding->n * out_padding->k > 1;
+  return out_padding->m * out_padding->n * out_padding->k > 1 &&
+         mp_chip_rule(figures, MP_CHIP_RULE_gemm_padding);
 }
 
 static mp_cluster_kind_t cluster_kinds_of_class(const mp_chip_figures_t *figures, const mp_op_t *op,
                                                 mp_work_class_t work_class) {
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return MP_CLUSTER_UPDATE;
   if (figures->compiler == MP_CHIP_COMPILER_TPU) {
-    if (op->code == MP_OP_REVERSE) return MP_CLUSTER_ALONE;
-    if (op->code == MP_OP_SLICE && !cluster_kinds_is_dense(op)) return MP_CLUSTER_ALONE;
+    const bool is_strided = op->code == MP_OP_SLICE && !cluster_kinds_is_dense(op);
+    if ((op->code == MP_OP_REVERSE || is_strided) &&
+        mp_chip_rule(figures, MP_CHIP_RULE_lone_movement)) {
+      return MP_CLUSTER_ALONE;
+    }
   }
   switch (work_class) {
     case MP_WORK_MATMUL:
@@ -107,6 +113,7 @@ bool mp_cluster_makes_start(const mp_chip_figures_t *figures, const mp_op_t *loo
   if (!cluster_kinds_is_constant(mp_cluster_root(loop->operands[operand]))) return false;
   const mp_block_t *body = loop->regions[1];
   const mp_op_t *next = mp_cluster_root(mp_block_terminator(body)->operands[operand])->op;
+  if (!mp_chip_rule(figures, MP_CHIP_RULE_loop_constants)) return false;
   if (next == NULL) return true;
   const bool is_update = next->code == MP_OP_DYNAMIC_UPDATE_SLICE || next->code == MP_OP_SCATTER;
   return !is_update || cluster_kinds_is_filled(next, body);
@@ -121,7 +128,8 @@ bool mp_cluster_is_selection(const mp_chip_figures_t *figures, const mp_op_t *op
   if (scattered.count != 1 || batching.count + 1 != type->rank) return false;
   const double line = (double)type->dims[scattered.values[0]];
   return mp_cluster_value_count(op->operands[2]) * line == mp_cluster_op_count(op) &&
-         cluster_kinds_is_constant(mp_cluster_root(op->operands[0]));
+         cluster_kinds_is_constant(mp_cluster_root(op->operands[0])) &&
+         mp_chip_rule(figures, MP_CHIP_RULE_scatter_selection);
 }
 
 // Whether nothing is summed up: XLA multiplies two broadcast arrays, in whatever kernel reads that.
@@ -129,7 +137,7 @@ static bool cluster_kinds_is_outer(const mp_chip_figures_t *figures, const mp_op
   if (figures->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
   mp_work_t work;
   mp_work_of_op(op, &work);
-  return work.product.k == 1;
+  return work.product.k == 1 && mp_chip_rule(figures, MP_CHIP_RULE_outer_product);
 }
 
 mp_cluster_kind_t mp_cluster_kind(const mp_chip_figures_t *figures, const mp_op_t *op,
@@ -195,8 +203,12 @@ static bool cluster_kinds_takes_part(const mp_chip_figures_t *figures, const mp_
                                      uint32_t operand) {
   if (figures->compiler != MP_CHIP_COMPILER_TPU) return true;
   const mp_op_t *part = mp_cluster_root(op->operands[operand])->op;
-  if (part == NULL || mp_cluster_is_generator(part)) return true;
-  return part->code == MP_OP_SLICE && cluster_kinds_is_dense(part) && !cluster_kinds_has_twin(part);
+  if (part == NULL || mp_cluster_is_generator(part) ||
+      !mp_chip_rule(figures, MP_CHIP_RULE_concat_parts)) {
+    return true;
+  }
+  return part->code == MP_OP_SLICE && cluster_kinds_is_dense(part) &&
+         !(cluster_kinds_has_twin(part) && mp_chip_rule(figures, MP_CHIP_RULE_concat_twins));
 }
 
 // The dimension that lies along the lanes: the last one that has more than one element.
@@ -510,12 +522,17 @@ const mp_value_t *mp_cluster_source(const mp_chip_figures_t *figures, const mp_o
   const bool is_lookup =
       op->code == MP_OP_GATHER && mp_cluster_op_count(op) <= mp_cluster_value_count(value);
   const mp_value_t *of;
-  while (is_lookup && (of = cluster_kinds_looked_at(value)) != NULL) value = of;
-  while (is_lookup && mp_cluster_is_cut(value->op)) {
+  while (is_lookup && (of = cluster_kinds_looked_at(value)) != NULL &&
+         mp_chip_rule(figures, MP_CHIP_RULE_gather_of_loop)) {
+    value = of;
+  }
+  while (is_lookup && mp_cluster_is_cut(value->op) &&
+         mp_chip_rule(figures, MP_CHIP_RULE_gather_of_loop)) {
     value = mp_cluster_root(value->op->operands[0]);
   }
   // Rows of rows that were looked up (an image that grows along both sides) are looked up once.
-  while (op->code == MP_OP_GATHER && value->op != NULL && value->op->code == MP_OP_GATHER) {
+  while (op->code == MP_OP_GATHER && value->op != NULL && value->op->code == MP_OP_GATHER &&
+         mp_chip_rule(figures, MP_CHIP_RULE_gather_of_gather)) {
     value = mp_cluster_root(value->op->operands[0]);
   }
   return kind == MP_CLUSTER_PRODUCT ? cluster_kinds_factor(op, operand) : value;

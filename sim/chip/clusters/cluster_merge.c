@@ -3,6 +3,7 @@
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 #include "sim/chip/clusters/factor.h"
+#include "sim/chip/rules/rules.h"
 
 // All but one of them have this many bytes at most, of factors and result: what jax 0.10.2 makes
 // one of 50.6 MB each, and not of 67.2.
@@ -197,6 +198,7 @@ static mp_status_t cluster_merge_class(cluster_merge_t *m, uint32_t first) {
     MP_RETURN_IF_ERROR(cluster_merge_order(&set));
     const uint64_t chosen = cluster_merge_choose(&set);
     if ((chosen & (chosen - 1)) == 0) return NULL;
+    if (!mp_chip_rule(m->find->figures, MP_CHIP_RULE_dot_merger)) return NULL;
     MP_RETURN_IF_ERROR(cluster_merge_set(m, &set, chosen));
   }
   return NULL;

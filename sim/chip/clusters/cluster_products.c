@@ -56,8 +56,10 @@ bool mp_cluster_makes_rows(const mp_cluster_find_t *find, const mp_op_t *op, uin
   // The rows are f32, whatever the product's own type is.
   const mp_op_t *reduction = cluster_products_reduction(find, number);
   if (reduction == NULL || reduction->operands[0]->type->dtype != MP_DTYPE_F32) return false;
+  if (!mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_after_matmul)) return false;
   if (row <= find->mixed_rows_most && op->results[0].type->dtype == MP_DTYPE_F32) return true;
-  return find->mixed_rows_most >= find->product_rows_most || !cluster_products_is_mixed(op);
+  return find->mixed_rows_most >= find->product_rows_most || !cluster_products_is_mixed(op) ||
+         !mp_chip_rule(find->figures, MP_CHIP_RULE_mixed_rows);
 }
 
 // Whether an op only scales or widens rows, or is of their softmax.

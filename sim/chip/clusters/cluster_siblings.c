@@ -1,5 +1,6 @@
 // Which clusters become one because they read the same array.
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/rules/rules.h"
 
 static void cluster_siblings_merge(mp_cluster_find_t *find, uint32_t number, uint32_t into) {
   mp_cluster_t *from = &find->out->clusters.items[number], *to = &find->out->clusters.items[into];
@@ -80,6 +81,10 @@ void mp_cluster_join_siblings(mp_cluster_find_t *find, const mp_value_t *value) 
                             users[j].is_along && !users[j].is_reused &&
                             cluster_siblings_may_merge(find, &users[i], &users[j], count);
       if (!is_alike && !cluster_siblings_are_loops(find, &users[i], &users[j])) continue;
+      if (!mp_chip_rule(find->figures,
+                        is_alike ? MP_CHIP_RULE_sibling_fusion : MP_CHIP_RULE_sibling_loops)) {
+        continue;
+      }
       cluster_siblings_merge(find, users[i].cluster, users[j].cluster);
       users[i] = users[--num_users];
       --i;

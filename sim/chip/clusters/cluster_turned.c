@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/rules/rules.h"
 
 enum { TURNED_RANK = 12, TURNED_FAR = 8, TURNED_ROWS = 8 };
 
@@ -318,8 +319,13 @@ static mp_cluster_lay_t cluster_turned_lay_of(const mp_cluster_find_t *find, con
     const mp_value_t *result = end->operands[i];
     if (mp_cluster_root(result) != value) continue;
     const mp_cluster_lay_t lay = mp_cluster_lay(result, product);
-    const bool is_second = is_wanted_plain && cluster_turned_is_across(result, product);
-    return lay == MP_CLUSTER_LAID && is_second ? MP_CLUSTER_CROSSED : lay;
+    const bool is_second = is_wanted_plain && lay == MP_CLUSTER_LAID &&
+                           cluster_turned_is_across(result, product) &&
+                           mp_chip_rule(find->figures, MP_CHIP_RULE_result_read_plain);
+    if (is_second) return MP_CLUSTER_CROSSED;
+    return lay != MP_CLUSTER_LAID && mp_chip_rule(find->figures, MP_CHIP_RULE_result_layout)
+               ? lay
+               : MP_CLUSTER_LAID;
   }
   return MP_CLUSTER_LAID;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/rules/rules.h"
 
 // A load takes a row of lanes out of up to eight tiles that lie side by side, or eight rows of a
 // tile.
@@ -121,5 +122,6 @@ bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op) {
   if (mp_dtype_bits(type->dtype) < 32 && mp_lookup_form_bytes(op, &lookup) <= narrow_least) {
     return false;
   }
-  return mp_cluster_op_count(op) < 2 * mp_cluster_value_count(op->operands[0]);
+  return mp_cluster_op_count(op) < 2 * mp_cluster_value_count(op->operands[0]) &&
+         mp_chip_rule(figures, MP_CHIP_RULE_sparse_core);
 }
