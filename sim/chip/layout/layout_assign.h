@@ -1,0 +1,30 @@
+// Layout assignment: a layout for each array of a program, and the copies between ops that need
+// different ones.
+#ifndef MINIPOD_SIM_CHIP_LAYOUT_LAYOUT_ASSIGN_H_
+#define MINIPOD_SIM_CHIP_LAYOUT_LAYOUT_ASSIGN_H_
+
+#include "sim/base/containers/array.h"
+#include "sim/chip/layout/tile_layout.h"
+
+// A copy of `value` into another layout, before `op` reads it. Later readers in the block that need
+// the same layout read the same copy.
+typedef struct {
+  const mp_value_t *value;
+  const mp_op_t *op;
+  mp_tile_layout_t from, to;
+  bool is_reshape;  // the copy also makes `op`, a reshape: its result has the layout `to`
+} mp_layout_copy_t;
+
+typedef struct {
+  uint32_t num_values;
+  mp_tile_layout_t *values;  // by value id
+  MP_ARRAY(mp_layout_copy_t) copies;
+} mp_layouts_t;
+
+// Assigns layouts to all values of main and its control flow, which have ids
+// (mp_module_number_values). Everything is allocated in `arena`. The only error is that memory is
+// short.
+MP_NODISCARD mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t num_values,
+                                           mp_arena_t *arena, mp_layouts_t *out_layouts);
+
+#endif  // MINIPOD_SIM_CHIP_LAYOUT_LAYOUT_ASSIGN_H_

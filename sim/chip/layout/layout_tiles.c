@@ -1,0 +1,46 @@
+#include <math.h>
+
+#include "sim/chip/layout/tile_layout.h"
+
+static double layout_tiles_growth(int64_t size, double tile) {
+  return ceil((double)size / tile) * tile / (double)size;
+}
+
+double mp_tile_padding(const mp_type_t *type, mp_tile_layout_t layout) {
+  double factor = 1;
+  if (layout.lane >= 0 && type->dims[layout.lane] > 0) {
+    factor *= layout_tiles_growth(type->dims[layout.lane], MP_TILE_LANES);
+  }
+  if (layout.sublane >= 0 && type->dims[layout.sublane] > 0) {
+    const int64_t rows = type->dims[layout.sublane];
+    const double tile = rows > 4 ? MP_TILE_SUBLANES : rows > 2 ? 4 : (double)rows;
+    factor *= layout_tiles_growth(rows, tile);
+  }
+  return factor;
+}
+
+mp_tile_layout_t mp_tile_layout_compact(const mp_type_t *type) {
+  mp_tile_layout_t best = {-1, -1};
+  double least = INFINITY;
+  if (!mp_type_is_tensor(type)) return best;
+  for (int32_t lane = (int32_t)type->rank; lane-- > 0;) {
+    if (type->dims[lane] == 1) continue;
+    bool has_other = false;
+    for (int32_t row = (int32_t)type->rank; row-- > 0;) {
+      if (row == lane || type->dims[row] == 1) continue;
+      has_other = true;
+      const mp_tile_layout_t layout = {lane, row};
+      const double padding = mp_tile_padding(type, layout);
+      if (padding < least) best = layout;
+      least = fmin(least, padding);
+    }
+    if (!has_other) return (mp_tile_layout_t){lane, -1};
+  }
+  return best;
+}
+
+mp_tile_layout_t mp_tile_layout_of(const mp_type_t *type, int32_t sublane, int32_t lane) {
+  const mp_tile_layout_t as_is = {lane, sublane}, crossed = {sublane, lane};
+  if (sublane < 0 || lane < 0) return lane < 0 ? crossed : as_is;
+  return mp_tile_padding(type, crossed) < mp_tile_padding(type, as_is) ? crossed : as_is;
+}

@@ -1,0 +1,56 @@
+// Layouts on TPUs: which dimension of an array is in the lanes of tiles of 8 x 128 elements, and
+// which is in their sublanes. The order of all other dimensions costs nothing and is not kept.
+#ifndef MINIPOD_SIM_CHIP_LAYOUT_TILE_LAYOUT_H_
+#define MINIPOD_SIM_CHIP_LAYOUT_TILE_LAYOUT_H_
+
+#include "sim/base/arena.h"
+#include "sim/ir/module.h"
+
+enum { MP_TILE_LANES = 128, MP_TILE_SUBLANES = 8 };
+
+// Dimensions of a type; -1: none, as of scalars and vectors. Dimensions of one element are none.
+typedef struct {
+  int32_t lane, sublane;
+} mp_tile_layout_t;
+
+static inline bool mp_tile_layout_equal(mp_tile_layout_t a, mp_tile_layout_t b) {
+  return a.lane == b.lane && a.sublane == b.sublane;
+}
+
+// ---- layout_tiles.c ----
+
+// The bytes in tiles as a multiple of the bytes without padding. Few rows have smaller tiles.
+double mp_tile_padding(const mp_type_t *type, mp_tile_layout_t layout);
+// The layout with the least padding, the last dimensions among equals: that of the program's
+// arguments and results (libtpu's compact layout).
+mp_tile_layout_t mp_tile_layout_compact(const mp_type_t *type);
+// Of two dimensions the one in the lanes that pads less; `lane` among equals.
+mp_tile_layout_t mp_tile_layout_of(const mp_type_t *type, int32_t sublane, int32_t lane);
+
+// ---- layout_reshape.c ----
+
+// The layout of `to`, of the same elements as `from`, in which the same bytes are in the same
+// places. False: there is none, so that a reshape copies.
+bool mp_tile_layout_reshape(const mp_type_t *from, const mp_type_t *to, mp_tile_layout_t layout,
+                            mp_tile_layout_t *out);
+
+// ---- layout_transfer.c ----
+
+// The layout that an op's result has if operand `operand` has this one, and the other way round:
+// of ops that take arrays in any layout. False: the op does not determine it.
+bool mp_tile_layout_forward(const mp_op_t *op, uint32_t operand, mp_tile_layout_t layout,
+                            mp_tile_layout_t *out);
+bool mp_tile_layout_backward(const mp_op_t *op, uint32_t operand, mp_tile_layout_t layout,
+                             mp_tile_layout_t *out);
+
+// ---- layout_matmul.c ----
+
+// Whether a matmul or convolution reads operand `operand` in this layout, or writes its result in
+// it, and the layout that it prefers.
+bool mp_tile_layout_is_matmul(const mp_op_t *op);
+bool mp_tile_layout_reads(const mp_op_t *op, uint32_t operand, mp_tile_layout_t layout);
+bool mp_tile_layout_writes(const mp_op_t *op, mp_tile_layout_t layout);
+mp_tile_layout_t mp_tile_layout_read(const mp_op_t *op, uint32_t operand);
+mp_tile_layout_t mp_tile_layout_written(const mp_op_t *op);
+
+#endif  // MINIPOD_SIM_CHIP_LAYOUT_TILE_LAYOUT_H_
