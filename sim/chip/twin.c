@@ -204,6 +204,9 @@ static mp_status_t twin_copy(mp_twin_builder_t *b, const mp_op_t *op) {
 }
 
 static mp_status_t twin_op(mp_twin_builder_t *b, const mp_op_t *op) {
+  if (mp_op_info(op->code)->role != MP_OP_ROLE_KERNEL) {
+    MP_RETURN_IF_ERROR(mp_twin_add_layout_copies(b, op));
+  }
   if (mp_plan_is_collective(op)) return twin_collective(b, op);
   if (mp_op_crosses(op)) return twin_copy(b, op);
   switch (mp_op_info(op->code)->role) {
@@ -315,9 +318,12 @@ static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block) {
 // ---- the twin ----
 
 static mp_status_t twin_main(mp_twin_builder_t *b) {
-  const mp_module_t *module = b->program->partitioned;
+  mp_module_t *module = b->program->partitioned;
   MP_RETURN_IF_ERROR(mp_clusters_find(module, &b->chip->figures, b->scratch, &b->clusters));
   MP_RETURN_IF_ERROR(mp_twin_find_uses(b));
+  b->copied = MP_ARENA_ARRAY(b->scratch, bool, (size_t)b->clusters.layouts.copies.count + 1);
+  MP_RETURN_IF_NULL(b->copied);
+  for (uint32_t i = 0; i < b->clusters.layouts.copies.count; ++i) b->copied[i] = false;
   b->items = MP_ARENA_ARRAY(b->scratch, uint32_t, (size_t)b->position + 1);
   MP_RETURN_IF_NULL(b->items);
   for (uint32_t i = 0; i < b->position; ++i) b->items[i] = UINT32_MAX;

@@ -112,9 +112,28 @@ mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
   return NULL;
 }
 
+// The array whose bytes a value has. On a TPU transposes move nothing.
+static const mp_value_t *twin_copies_bytes_of(const mp_twin_builder_t *b, const mp_value_t *value) {
+  const mp_value_t *root = mp_cluster_root(value);
+  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return root;
+  while (root->op != NULL && root->op->code == MP_OP_TRANSPOSE) {
+    root = mp_cluster_root(root->op->operands[0]);
+  }
+  return root;
+}
+
+// Whether a terminator's operand is copied anyway, into another layout.
+static bool twin_copies_is_copied(const mp_twin_builder_t *b, const mp_op_t *terminator,
+                                  uint32_t i) {
+  return mp_layouts_copy_for(&b->clusters.layouts, terminator->operands[i], terminator) !=
+         MP_LAYOUT_NONE;
+}
+
 // Whether operand `i` of a terminator was not made in the block, or is operand `j` < `i` as well.
-static bool twin_copies_is_foreign(const mp_op_t *terminator, uint32_t i) {
-  const mp_value_t *root = mp_cluster_root(terminator->operands[i]);
+static bool twin_copies_is_foreign(const mp_twin_builder_t *b, const mp_op_t *terminator,
+                                   uint32_t i) {
+  if (twin_copies_is_copied(b, terminator, i)) return false;
+  const mp_value_t *root = twin_copies_bytes_of(b, terminator->operands[i]);
   if (root->is_on_host) return false;  // the device copies nothing there
   if (root->op == NULL || root->op->parent != terminator->parent) return true;
   if (root->op->code == MP_OP_CONSTANT) return true;
@@ -129,7 +148,7 @@ mp_status_t mp_twin_copy_carried(mp_twin_builder_t *b, const mp_op_t *loop) {
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     if (mp_cluster_root(terminator->operands[i]) == &body->args[i]) continue;
-    if (!twin_copies_is_foreign(terminator, i)) {
+    if (!twin_copies_is_foreign(b, terminator, i)) {
       MP_RETURN_IF_ERROR(mp_twin_copy_held(b, loop, i));
       continue;
     }
@@ -141,7 +160,7 @@ mp_status_t mp_twin_copy_carried(mp_twin_builder_t *b, const mp_op_t *loop) {
 mp_status_t mp_twin_copy_chosen(mp_twin_builder_t *b, const mp_block_t *region) {
   const mp_op_t *terminator = mp_block_terminator(region);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    if (!twin_copies_is_foreign(terminator, i)) continue;
+    if (!twin_copies_is_foreign(b, terminator, i)) continue;
     MP_RETURN_IF_ERROR(
         mp_twin_add_copy(b, region->parent_op, twin_copies_bytes(terminator->operands[i])));
   }
@@ -168,7 +187,7 @@ mp_status_t mp_twin_copy_results(mp_twin_builder_t *b) {
   const mp_chip_figures_t *figures = &b->chip->figures;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *root = mp_cluster_root(terminator->operands[i]);
-    if (!twin_copies_is_foreign(terminator, i)) {
+    if (!twin_copies_is_foreign(b, terminator, i)) {
       if (!mp_cluster_is_received(figures, root) ||
           !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_received_results))
         continue;

@@ -66,6 +66,7 @@ typedef struct {
   bool is_in_part;                   // the block at hand belongs to a LOCAL step
   bool must_begin;                   // the next kernel begins a step: a jump goes there
   MP_ARRAY(mp_memory_ring_t) rings;  // in scratch
+  bool *copied;                      // [copies], in scratch: layout copies that have a kernel
   mp_twin_memory_t memory;
 } mp_twin_builder_t;
 
@@ -131,12 +132,10 @@ MP_NODISCARD mp_status_t mp_twin_copy_held(mp_twin_builder_t *b, const mp_op_t *
 
 // ---- twin_tiles.c ----
 
-// The bytes that move because an op reads arguments of main under types that lie in other tiles.
-double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op);
-// The seconds of copies behind a cluster whose results main returns in other tiles.
+// The seconds of copies that belong to the kernel of a convolution.
 double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster);
-// The bytes that such copies of a product's results move.
-double mp_twin_tiles_bytes(const mp_twin_builder_t *b, const mp_cluster_t *cluster);
+// Adds the kernels that copy an op's operands into other layouts, those that no op before needed.
+MP_NODISCARD mp_status_t mp_twin_add_layout_copies(mp_twin_builder_t *b, const mp_op_t *op);
 
 // ---- twin_complex.c ----
 

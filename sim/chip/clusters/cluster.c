@@ -242,7 +242,7 @@ static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
   return find;
 }
 
-mp_status_t mp_clusters_find(const mp_module_t *module, const mp_chip_figures_t *figures,
+mp_status_t mp_clusters_find(mp_module_t *module, const mp_chip_figures_t *figures,
                              mp_arena_t *arena, mp_clusters_t *out_clusters) {
   mp_cluster_find_t find = cluster_rules(figures);
   find.arena = arena;
@@ -250,6 +250,10 @@ mp_status_t mp_clusters_find(const mp_module_t *module, const mp_chip_figures_t 
   find.main = module->main->body;
   find.arg_attrs = module->main->arg_attrs;
   *out_clusters = (mp_clusters_t){0};
+  const uint32_t num_values = mp_module_number_values(module);
+  if (figures->compiler == MP_CHIP_COMPILER_TPU) {
+    MP_RETURN_IF_ERROR(mp_layouts_assign(module, num_values, arena, &out_clusters->layouts));
+  }
   MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
   mp_status_t status = mp_cluster_find_merged(&find);
   if (status == NULL) status = mp_cluster_note_tables(&find, module->main->body);

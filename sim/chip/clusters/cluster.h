@@ -8,7 +8,7 @@
 
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
-#include "sim/chip/clusters/cluster_turned.h"
+#include "sim/chip/layout/layout_assign.h"
 #include "sim/work/work.h"
 #include "topology/figures/figures.h"
 
@@ -57,8 +57,8 @@ typedef struct {
   bool is_narrow;   // f32 that only products read, which lies in bf16
   bool is_fetched;  // it is copied there beside earlier work; of a write: from there beside later
   uint8_t sides;    // of a read: mp_cluster_side_t
-  mp_cluster_lay_t lay;  // of a write of a product: what a copy behind it has to do
-  bool is_lay_near;      // of such a write: that copy reads it from scratch memory
+  uint32_t copy;    // of a read: the layout copy that is read in its place; MP_LAYOUT_NONE: none
+  bool feeds_copy;  // of a write: a layout copy reads it from scratch memory
 } mp_cluster_access_t;
 
 typedef struct {
@@ -83,14 +83,15 @@ typedef struct {
   MP_ARRAY(mp_cluster_access_t) accesses;
   MP_HASH_MAP(mp_cluster_entry_t) by_last;
   MP_HASH_MAP(mp_cluster_merged_t) merged;
+  mp_layouts_t layouts;  // of a TPU's arrays; of other chips without values
 } mp_clusters_t;
 
 // Finds the clusters of main's ops, those in its control flow among them, as the compiler of a chip
 // with these figures makes them. What is found lies in `arena`. The only error is that memory is
 // short.
-MP_NODISCARD mp_status_t mp_clusters_find(const mp_module_t *module,
-                                          const mp_chip_figures_t *figures, mp_arena_t *arena,
-                                          mp_clusters_t *out_clusters);
+// Numbers the module's values.
+MP_NODISCARD mp_status_t mp_clusters_find(mp_module_t *module, const mp_chip_figures_t *figures,
+                                          mp_arena_t *arena, mp_clusters_t *out_clusters);
 
 // The cluster that is done at the place of an op; NULL if there is none.
 const mp_cluster_t *mp_cluster_at(const mp_clusters_t *clusters, const mp_op_t *op);

@@ -79,13 +79,24 @@ static double cluster_bytes_tiled(const mp_cluster_find_t *find, const mp_cluste
                                   const mp_value_t *value) {
   const double share = entry->is_narrow ? 0.5 : 1;
   if (entry->padding > 0) return share * mp_work_bytes_of(value->type) * entry->padding;
-  return share * mp_cluster_bytes_of(find->figures, value->type);
+  if (find->out->layouts.num_values > 0) {
+    return share * mp_layouts_bytes(&find->out->layouts, value);
+  }
+  return share * mp_work_bytes_of(value->type);
+}
+
+// Of a read in place of which a copy in another layout is read, the bytes of that.
+static double cluster_bytes_in_copy(const mp_cluster_find_t *find, const mp_cluster_value_t *entry,
+                                    const mp_cluster_access_t *access) {
+  if (access->copy == MP_LAYOUT_NONE) return cluster_bytes_tiled(find, entry, access->value);
+  return mp_layouts_copy_bytes(&find->out->layouts.copies.items[access->copy]);
 }
 
 // Adds what the op reads of a value that its cluster does not make; all of the value at most, be
 // it read by several ops of the cluster.
 static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
-                                      const mp_value_t *value, double bytes, uint8_t sides) {
+                                      const mp_value_t *value, double bytes, uint8_t sides,
+                                      uint32_t copy) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
   if (entry->made_by == number) return NULL;
@@ -95,15 +106,15 @@ static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
     entry->bytes = 0;
     entry->access = find->out->accesses.count;
     ++find->out->clusters.items[number].num_reads;
-    MP_RETURN_IF_ERROR(
-        MP_ARRAY_PUSH(find->arena, &find->out->accesses,
-                      (mp_cluster_access_t){.value = value, .is_narrow = entry->is_narrow}));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
+        find->arena, &find->out->accesses,
+        (mp_cluster_access_t){.value = value, .is_narrow = entry->is_narrow, .copy = copy}));
   }
   find->out->accesses.items[entry->access].sides |= sides;
   if (whole == 0) return NULL;
   entry->bytes = fmin(whole, entry->bytes + bytes);
-  find->out->accesses.items[entry->access].bytes =
-      entry->bytes / whole * cluster_bytes_tiled(find, entry, value);
+  mp_cluster_access_t *access = &find->out->accesses.items[entry->access];
+  access->bytes = entry->bytes / whole * cluster_bytes_in_copy(find, entry, access);
   return NULL;
 }
 
@@ -121,8 +132,9 @@ static mp_status_t cluster_bytes_read_operands(mp_cluster_find_t *find, uint32_t
                             i < op->num_operands / 2 &&
                             mp_chip_rule(find->figures, MP_CHIP_RULE_scatter_unread);
     const double bytes = is_written ? 0 : mp_work_bytes_read(op, i);
+    const uint32_t copy = mp_layouts_copy_for(&find->out->layouts, op->operands[i], op);
     MP_RETURN_IF_ERROR(
-        cluster_bytes_read(find, number, value, bytes, mp_cluster_sides(member, kind, i)));
+        cluster_bytes_read(find, number, value, bytes, mp_cluster_sides(member, kind, i), copy));
   }
   return NULL;
 }
@@ -145,9 +157,11 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
     if (find->compiler == MP_CHIP_COMPILER_GPU) share = fmin(share, 1);
     const double bytes = share * cluster_bytes_tiled(find, entry, value);
     ++find->out->clusters.items[number].num_writes;
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
-        find->arena, &find->out->accesses,
-        (mp_cluster_access_t){.value = value, .bytes = bytes, .is_narrow = entry->is_narrow}));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->accesses,
+                                     (mp_cluster_access_t){.value = value,
+                                                           .bytes = bytes,
+                                                           .is_narrow = entry->is_narrow,
+                                                           .copy = MP_LAYOUT_NONE}));
   }
   return NULL;
 }
@@ -393,6 +407,43 @@ static mp_status_t cluster_bytes_keep_rounds(mp_cluster_find_t *find, const mp_b
   return NULL;
 }
 
+// ---- copies into other layouts ----
+
+// Whether so many bytes fit into VMEM until a kernel is over; then they are there.
+static bool cluster_bytes_take(const mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
+                               double bytes, uint32_t until) {
+  if (scratch->kept + bytes > find->scratch) return false;
+  scratch->kept += bytes;
+  scratch->freed_kept[until] += bytes;
+  return true;
+}
+
+// A copy that the kernel reads is written to VMEM, and one that reads what the kernel writes finds
+// it there, while there is room.
+static void cluster_bytes_place_copies(mp_cluster_find_t *find, uint32_t number,
+                                       mp_cluster_scratch_t *scratch) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  mp_layouts_t *layouts = &find->out->layouts;
+  if (layouts->copies.count == 0) return;
+  for (uint32_t i = 0; i < cluster->num_reads + cluster->num_writes; ++i) {
+    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+    if (i < cluster->num_reads) {
+      if (access->copy == MP_LAYOUT_NONE) continue;
+      mp_layout_copy_t *copy = &layouts->copies.items[access->copy];
+      if (copy->is_placed) continue;
+      copy->is_placed = true;
+      copy->writes_vmem = cluster_bytes_take(find, scratch, mp_layouts_copy_bytes(copy), number);
+      continue;
+    }
+    const uint32_t first = layouts->first[access->value->id];
+    if (first == MP_LAYOUT_NONE || access->is_fetched) continue;
+    access->feeds_copy = cluster_bytes_take(find, scratch, access->bytes, number);
+    for (uint32_t at = first; at != MP_LAYOUT_NONE; at = layouts->copies.items[at].next) {
+      layouts->copies.items[at].reads_vmem = access->feeds_copy;
+    }
+  }
+}
+
 static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
   mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t i = 0; i < cluster->num_reads + cluster->num_writes; ++i) {
@@ -400,7 +451,11 @@ static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_near = access->is_again || (i < cluster->num_reads && entry->is_copied);
-    access->is_scratch = entry->is_scratch || is_near || access->is_lay_near;
+    if (access->copy != MP_LAYOUT_NONE) {
+      access->is_scratch = find->out->layouts.copies.items[access->copy].writes_vmem;
+    } else {
+      access->is_scratch = entry->is_scratch || is_near || access->feeds_copy;
+    }
     *(access->is_scratch ? &cluster->scratch_bytes : &cluster->bytes) += access->bytes;
   }
   return NULL;
@@ -426,7 +481,7 @@ mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
   for (uint32_t number = count; number-- > 0;) {
     mp_cluster_fetch_factor(find, &scratch, number);
     MP_RETURN_IF_ERROR(cluster_bytes_keep(find, number, &scratch));
-    mp_cluster_turn_results(find, number, &scratch);
+    cluster_bytes_place_copies(find, number, &scratch);
     MP_RETURN_IF_ERROR(cluster_bytes_sum(find, number));
     scratch.kept -= scratch.freed_kept[number];
     scratch.fetched -= scratch.freed_fetched[number];

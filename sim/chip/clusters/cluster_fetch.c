@@ -35,7 +35,8 @@ static bool cluster_fetch_is_donated(const mp_cluster_find_t *find, const mp_val
 
 // Whether all of the value is a factor, or becomes one.
 static bool cluster_fetch_is_factor(const mp_cluster_access_t *access) {
-  return (access->sides & CLUSTER_FETCH_FACTORS) != 0 && (access->sides & MP_CLUSTER_BESIDE) == 0 &&
+  return access->copy == MP_LAYOUT_NONE && (access->sides & CLUSTER_FETCH_FACTORS) != 0 &&
+         (access->sides & MP_CLUSTER_BESIDE) == 0 &&
          access->bytes >= mp_work_bytes_of(access->value->type);
 }
 

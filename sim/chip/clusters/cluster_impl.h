@@ -327,13 +327,6 @@ void mp_cluster_fetch_argument(mp_cluster_find_t *find, mp_cluster_scratch_t *sc
 void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
                              uint32_t number);
 
-// ---- cluster_turned.c ----
-
-// Finds which results of main a copy lays out behind the cluster's product, and whether that finds
-// them in scratch memory.
-void mp_cluster_turn_results(mp_cluster_find_t *find, uint32_t number,
-                             mp_cluster_scratch_t *scratch);
-
 // ---- cluster_bytes.c ----
 
 // Whether all clusters that read the value take it, as it is in f32, for a factor of a product of

@@ -3,7 +3,6 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
-#include "sim/chip/rules/rules.h"
 
 // Of two classes, that of the kernel in which both are.
 static mp_work_class_t cluster_join_class(mp_work_class_t a, mp_work_class_t b) {
@@ -43,14 +42,6 @@ static void cluster_join_add_work(mp_cluster_find_t *find, uint32_t number,
   cluster->count = fmax(cluster->count, mp_cluster_extent(at->op, at->kind));
 }
 
-// Whether rows that were put together are laid out anew before they are read.
-static bool cluster_join_is_copied(const mp_cluster_find_t *find, const mp_value_t *operand,
-                                   const mp_value_t *value) {
-  return find->compiler == MP_CHIP_COMPILER_TPU && value->op != NULL &&
-         value->op->code == MP_OP_CONCATENATE && mp_cluster_cuts_rows(value->op) &&
-         mp_cluster_is_relaid(operand) && mp_chip_rule(find->figures, MP_CHIP_RULE_concat_reshape);
-}
-
 // The parts of a concatenation for which an op of a cluster reads its operand `operand`.
 static uint32_t cluster_join_parts(const mp_op_t *op, uint32_t operand, uint32_t parts) {
   enum { LAST = 31 };
@@ -81,7 +72,8 @@ mp_status_t mp_cluster_join(mp_cluster_find_t *find, const mp_cluster_op_t *at,
       MP_RETURN_IF_ERROR(mp_cluster_find_in_memory(find, at, user, value));
       continue;
     }
-    if (cluster_join_is_copied(find, at->op->operands[i], value)) {
+    const mp_value_t *operand = at->op->operands[i];
+    if (mp_layouts_copy_for(&find->out->layouts, operand, at->op) != MP_LAYOUT_NONE) {
       MP_RETURN_IF_ERROR(mp_cluster_use_copied(find, value, at->op));
       continue;
     }

@@ -28,8 +28,11 @@ static mp_tile_layout_t *layout_assign_of(const layout_assign_t *a, const mp_val
   return &a->out->values[value->id];
 }
 
-static bool layout_assign_is_either(mp_tile_layout_t a, mp_tile_layout_t b) {
-  return mp_tile_layout_equal(a, b) || (a.lane == b.sublane && a.sublane == b.lane);
+// Whether readers that want one layout take the other one as it is: those that do not want it much
+// take any, and matmuls read what has one of their dimensions in the lanes.
+static bool layout_assign_serves(mp_tile_layout_t layout, const layout_state_t *state) {
+  if (state->want != LAYOUT_STRONG) return true;
+  return layout.lane == state->wanted.lane || layout.lane == state->wanted.sublane;
 }
 
 // Arrays of two dimensions at least have layouts that differ.
@@ -107,19 +110,40 @@ static void layout_assign_back(const layout_assign_t *a, const mp_block_t *block
 
 // ---- forward ----
 
+// Copies an argument rather than what a transpose makes of it, which moves nothing.
+static void layout_assign_move_up(const layout_assign_t *a, mp_layout_copy_t *copy) {
+  mp_layout_copy_t at = *copy;
+  while (at.value->op != NULL && at.value->op->code == MP_OP_TRANSPOSE && !at.is_reshape) {
+    const mp_op_t *op = at.value->op;
+    if (!mp_tile_layout_backward(op, 0, at.to, &at.to)) return;
+    at.value = op->operands[0];
+    at.from = *layout_assign_of(a, at.value);
+  }
+  if (at.value->op == NULL) *copy = at;
+}
+
+static mp_status_t layout_assign_add(layout_assign_t *a, const mp_layout_copy_t *copy) {
+  mp_layout_copy_t added = *copy;
+  layout_assign_move_up(a, &added);
+  uint32_t *first = &a->out->first[added.value->id];
+  for (uint32_t at = *first; at != MP_LAYOUT_NONE; at = a->out->copies.items[at].next) {
+    const mp_layout_copy_t *other = &a->out->copies.items[at];
+    const bool is_same = mp_tile_layout_equal(other->to, added.to) && !added.is_reshape;
+    if (is_same && other->op->parent == added.op->parent) return NULL;
+  }
+  added.next = *first;
+  *first = a->out->copies.count;
+  return MP_ARRAY_PUSH(a->arena, &a->out->copies, added);
+}
+
 // The value in this layout at an op: copied, if it has another one.
 static mp_status_t layout_assign_need(layout_assign_t *a, const mp_value_t *value,
                                       const mp_op_t *op, mp_tile_layout_t layout) {
   const mp_tile_layout_t from = *layout_assign_of(a, value);
   if (layout_assign_state(a, value)->is_any || !layout_assign_has_tiles(value)) return NULL;
   if (mp_tile_layout_equal(from, layout)) return NULL;
-  for (uint32_t i = a->out->copies.count; i-- > 0;) {
-    const mp_layout_copy_t *copy = &a->out->copies.items[i];
-    const bool is_same = copy->value == value && mp_tile_layout_equal(copy->to, layout);
-    if (is_same && copy->op->parent == op->parent) return NULL;
-  }
   const mp_layout_copy_t copy = {.value = value, .op = op, .from = from, .to = layout};
-  return MP_ARRAY_PUSH(a->arena, &a->out->copies, copy);
+  return layout_assign_add(a, &copy);
 }
 
 // The layout of a result that could have any.
@@ -152,16 +176,14 @@ static bool layout_assign_choose(const layout_assign_t *a, const mp_op_t *op,
     if (layout_assign_state(a, op->operands[i])->is_any) continue;
     if (!mp_tile_layout_forward(op, i, *layout_assign_of(a, op->operands[i]), &layout)) continue;
     const double bytes = mp_work_bytes_of(op->operands[i]->type);
-    if (state->want != LAYOUT_FREE && layout_assign_is_either(layout, state->wanted)) {
-      *out = layout;
-      return true;
-    }
-    if (is_found && bytes <= most) continue;
+    const bool is_wanted =
+        state->want != LAYOUT_FREE && mp_tile_layout_equal(layout, state->wanted);
+    if (is_found && !is_wanted && bytes <= most) continue;
     *out = layout;
-    most = bytes;
+    most = is_wanted ? INFINITY : bytes;
     is_found = true;
   }
-  if (is_found && state->want == LAYOUT_STRONG) *out = state->wanted;
+  if (is_found && !layout_assign_serves(*out, state)) *out = state->wanted;
   return is_found;
 }
 
@@ -179,7 +201,7 @@ static mp_status_t layout_assign_reshape(layout_assign_t *a, const mp_op_t *op) 
                                  .from = *layout_assign_of(a, from),
                                  .to = layout,
                                  .is_reshape = true};
-  return MP_ARRAY_PUSH(a->arena, &a->out->copies, copy);
+  return layout_assign_add(a, &copy);
 }
 
 static bool layout_assign_is_generated(const layout_assign_t *a, const mp_op_t *op) {
@@ -193,7 +215,7 @@ static bool layout_assign_is_generated(const layout_assign_t *a, const mp_op_t *
 }
 
 static mp_status_t layout_assign_plain(layout_assign_t *a, const mp_op_t *op) {
-  mp_tile_layout_t chosen = {-1, -1};
+  mp_tile_layout_t chosen = {-1, -1, false};
   const bool is_any = layout_assign_is_generated(a, op);
   const bool is_chosen = !is_any && op->num_results > 0 && layout_assign_choose(a, op, &chosen);
   for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -202,6 +224,12 @@ static mp_status_t layout_assign_plain(layout_assign_t *a, const mp_op_t *op) {
     *layout_assign_of(a, result) = is_chosen && result->type->rank == op->results[0].type->rank
                                        ? chosen
                                        : layout_assign_wanted(a, result);
+  }
+  if (op->code == MP_OP_TRANSPOSE && !is_any && !is_chosen) {
+    mp_tile_layout_t layout;
+    const bool is_known =
+        mp_tile_layout_backward(op, 0, *layout_assign_of(a, &op->results[0]), &layout);
+    return is_known ? layout_assign_need(a, op->operands[0], op, layout) : NULL;
   }
   // A reduction takes its operands as they are.
   for (uint32_t i = 0; is_chosen && op->code != MP_OP_REDUCE && i < op->num_operands; ++i) {
@@ -277,11 +305,14 @@ mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t num_values, mp
   *out_layouts = (mp_layouts_t){.num_values = num_values};
   out_layouts->values = MP_ARENA_ARRAY(arena, mp_tile_layout_t, (size_t)num_values + 1);
   a.states = MP_ARENA_ARRAY(arena, layout_state_t, (size_t)num_values + 1);
+  out_layouts->first = MP_ARENA_ARRAY(arena, uint32_t, (size_t)num_values + 1);
   MP_RETURN_IF_NULL(out_layouts->values);
+  MP_RETURN_IF_NULL(out_layouts->first);
   MP_RETURN_IF_NULL(a.states);
   for (uint32_t i = 0; i < num_values; ++i) {
     a.states[i] = (layout_state_t){.want = LAYOUT_FREE};
-    out_layouts->values[i] = (mp_tile_layout_t){-1, -1};
+    out_layouts->values[i] = (mp_tile_layout_t){-1, -1, false};
+    out_layouts->first[i] = MP_LAYOUT_NONE;
   }
   for (uint32_t i = 0; i < end->num_operands; ++i) {
     layout_assign_want(&a, end->operands[i], LAYOUT_WEAK,
@@ -297,4 +328,44 @@ mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t num_values, mp
     MP_RETURN_IF_ERROR(layout_assign_need(&a, end->operands[i], end, compact));
   }
   return NULL;
+}
+
+// ---- asking ----
+
+static uint32_t layout_assign_find(const mp_layouts_t *layouts, const mp_value_t *value,
+                                   const mp_op_t *op, bool is_reshape) {
+  uint32_t at = layouts->first[value->id];
+  for (; at != MP_LAYOUT_NONE; at = layouts->copies.items[at].next) {
+    const mp_layout_copy_t *copy = &layouts->copies.items[at];
+    if (copy->is_reshape != is_reshape) continue;
+    if (copy->op == op) return at;
+    // An op behind it in the block that reads the value wants the copy, too, unless it reads any.
+    if (!is_reshape && copy->op->parent == op->parent && mp_tile_layout_is_matmul(op)) return at;
+  }
+  return MP_LAYOUT_NONE;
+}
+
+uint32_t mp_layouts_copy_for(const mp_layouts_t *layouts, const mp_value_t *operand,
+                             const mp_op_t *op) {
+  if (layouts->num_values == 0) return MP_LAYOUT_NONE;
+  uint32_t copy = layout_assign_find(layouts, operand, op, false);
+  while (copy == MP_LAYOUT_NONE && operand->op != NULL) {
+    const mp_op_t *of = operand->op;
+    if (of->code != MP_OP_RESHAPE && of->code != MP_OP_TRANSPOSE) break;
+    operand = of->operands[0];
+    copy = of->code == MP_OP_RESHAPE ? layout_assign_find(layouts, operand, of, true)
+                                     : layout_assign_find(layouts, operand, op, false);
+  }
+  return copy;
+}
+
+double mp_layouts_copy_bytes(const mp_layout_copy_t *copy) {
+  const mp_type_t *type = copy->is_reshape ? copy->op->results[0].type : copy->value->type;
+  return mp_work_bytes_of(type) * mp_tile_padding(type, copy->to);
+}
+
+double mp_layouts_bytes(const mp_layouts_t *layouts, const mp_value_t *value) {
+  const double bytes = mp_work_bytes_of(value->type);
+  if (!mp_type_is_tensor(value->type) || bytes == 0) return bytes;
+  return bytes * mp_tile_padding(value->type, layouts->values[value->id]);
 }

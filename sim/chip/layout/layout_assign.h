@@ -6,6 +6,8 @@
 #include "sim/base/containers/array.h"
 #include "sim/chip/layout/tile_layout.h"
 
+#define MP_LAYOUT_NONE UINT32_MAX
+
 // A copy of `value` into another layout, before `op` reads it. Later readers in the block that need
 // the same layout read the same copy.
 typedef struct {
@@ -13,12 +15,16 @@ typedef struct {
   const mp_op_t *op;
   mp_tile_layout_t from, to;
   bool is_reshape;  // the copy also makes `op`, a reshape: its result has the layout `to`
+  uint32_t next;    // another copy of the same value; MP_LAYOUT_NONE: none
+  bool reads_vmem, writes_vmem;  // set where VMEM is assigned
+  bool is_placed;                // that is done
 } mp_layout_copy_t;
 
 typedef struct {
   uint32_t num_values;
   mp_tile_layout_t *values;  // by value id
   MP_ARRAY(mp_layout_copy_t) copies;
+  uint32_t *first;  // by value id: its latest copy; MP_LAYOUT_NONE: none
 } mp_layouts_t;
 
 // Assigns layouts to all values of main and its control flow, which have ids
@@ -26,5 +32,14 @@ typedef struct {
 // short.
 MP_NODISCARD mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t num_values,
                                            mp_arena_t *arena, mp_layouts_t *out_layouts);
+
+// The copy that an op reads in place of its operand, or of the array whose bytes that operand has;
+// MP_LAYOUT_NONE: it reads the array itself.
+uint32_t mp_layouts_copy_for(const mp_layouts_t *layouts, const mp_value_t *operand,
+                             const mp_op_t *op);
+
+// The bytes of a copy, and of a value in its layout.
+double mp_layouts_copy_bytes(const mp_layout_copy_t *copy);
+double mp_layouts_bytes(const mp_layouts_t *layouts, const mp_value_t *value);
 
 #endif  // MINIPOD_SIM_CHIP_LAYOUT_LAYOUT_ASSIGN_H_

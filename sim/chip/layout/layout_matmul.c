@@ -76,6 +76,14 @@ static bool layout_matmul_fits(const mp_type_t *type, mp_tile_layout_t layout, u
 
 // ---- convolution ----
 
+// Images of few channels have images in the lanes and channels in the sublanes.
+static bool layout_matmul_has_few_channels(const mp_op_t *op) {
+  enum { CHANNELS = 4, IMAGES = 8 };
+  const mp_type_t *type = op->operands[0]->type;
+  return type->dims[mp_op_int(op, MP_ATTR_INPUT_FEATURE_DIMENSION, 0)] <= CHANNELS &&
+         type->dims[mp_op_int(op, MP_ATTR_INPUT_BATCH_DIMENSION, 0)] >= IMAGES;
+}
+
 static mp_tile_layout_t layout_matmul_image(const mp_op_t *op, uint32_t operand) {
   static const mp_attr_name_t lanes[] = {MP_ATTR_INPUT_FEATURE_DIMENSION,
                                          MP_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION,
@@ -83,8 +91,12 @@ static mp_tile_layout_t layout_matmul_image(const mp_op_t *op, uint32_t operand)
   static const mp_attr_name_t rows[] = {MP_ATTR_INPUT_BATCH_DIMENSION,
                                         MP_ATTR_KERNEL_INPUT_FEATURE_DIMENSION,
                                         MP_ATTR_OUTPUT_BATCH_DIMENSION};
-  return (mp_tile_layout_t){(int32_t)mp_op_int(op, lanes[operand], 0),
-                            (int32_t)mp_op_int(op, rows[operand], 0)};
+  const int32_t lane = (int32_t)mp_op_int(op, lanes[operand], 0);
+  const int32_t row = (int32_t)mp_op_int(op, rows[operand], 0);
+  if (operand == 0 && layout_matmul_has_few_channels(op)) {
+    return (mp_tile_layout_t){row, lane, false};
+  }
+  return (mp_tile_layout_t){lane, row, false};
 }
 
 static bool layout_matmul_is_either(mp_tile_layout_t layout, mp_tile_layout_t of) {
@@ -102,6 +114,7 @@ bool mp_tile_layout_reads(const mp_op_t *op, uint32_t operand, mp_tile_layout_t 
   }
   // Its kernel brings what is wanted into the sublanes as it reads.
   const layout_matmul_dims_t dims = layout_matmul_dims(op, operand);
+  if (layout.is_split) return false;
   const uint64_t inside = layout_matmul_all(type) & ~dims.batch;
   return layout_matmul_tile(type, inside) < 0 || layout_matmul_has(inside, layout.lane);
 }

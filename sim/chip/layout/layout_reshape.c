@@ -75,15 +75,37 @@ static int32_t layout_reshape_find(const mp_type_t *from, const mp_type_t *to,
   return -1;
 }
 
+// The lanes: a dimension that becomes two, or two that become one again, may stay where it is.
+static void layout_reshape_lanes(const mp_type_t *from, const mp_type_t *to,
+                                 const layout_reshape_group_t *groups, uint32_t count,
+                                 mp_tile_layout_t layout, mp_tile_layout_t *out) {
+  if (!layout.is_split) {
+    out->lane = layout_reshape_find(from, to, groups, count, layout.lane, MP_TILE_LANES);
+    if (out->lane >= 0) return;
+  }
+  for (uint32_t g = 0; g < count; ++g) {
+    const layout_reshape_group_t *group = &groups[g];
+    if ((uint32_t)layout.lane < group->first_from || (uint32_t)layout.lane >= group->end_from) {
+      continue;
+    }
+    const uint32_t num_from = group->end_from - group->first_from;
+    const uint32_t num_to = group->end_to - group->first_to;
+    const uint32_t split = layout.is_split ? 2 : 1;
+    if (num_from != split || num_to == 0 || num_to > 2) return;
+    out->lane = (int32_t)group->end_to - 1;
+    out->is_split = num_to == 2;
+  }
+}
+
 bool mp_tile_layout_reshape(const mp_type_t *from, const mp_type_t *to, mp_tile_layout_t layout,
                             mp_tile_layout_t *out) {
   layout_reshape_group_t groups[2 * RESHAPE_RANK];
   int64_t elements;
   if (!mp_type_num_elements(from, &elements) || elements == 0) return false;
   const uint32_t count = layout_reshape_groups(from, to, groups);
-  *out = (mp_tile_layout_t){-1, -1};
+  *out = (mp_tile_layout_t){-1, -1, false};
   if (layout.lane >= 0) {
-    out->lane = layout_reshape_find(from, to, groups, count, layout.lane, MP_TILE_LANES);
+    layout_reshape_lanes(from, to, groups, count, layout, out);
     if (out->lane < 0) return false;
   }
   if (layout.sublane >= 0) {

@@ -9,7 +9,8 @@ static double layout_tiles_growth(int64_t size, double tile) {
 double mp_tile_padding(const mp_type_t *type, mp_tile_layout_t layout) {
   double factor = 1;
   if (layout.lane >= 0 && type->dims[layout.lane] > 0) {
-    factor *= layout_tiles_growth(type->dims[layout.lane], MP_TILE_LANES);
+    const int64_t outer = layout.is_split ? type->dims[layout.lane - 1] : 1;
+    factor *= layout_tiles_growth(type->dims[layout.lane] * outer, MP_TILE_LANES);
   }
   if (layout.sublane >= 0 && type->dims[layout.sublane] > 0) {
     const int64_t rows = type->dims[layout.sublane];
@@ -20,7 +21,7 @@ double mp_tile_padding(const mp_type_t *type, mp_tile_layout_t layout) {
 }
 
 mp_tile_layout_t mp_tile_layout_compact(const mp_type_t *type) {
-  mp_tile_layout_t best = {-1, -1};
+  mp_tile_layout_t best = {-1, -1, false};
   double least = INFINITY;
   if (!mp_type_is_tensor(type)) return best;
   for (int32_t lane = (int32_t)type->rank; lane-- > 0;) {
@@ -29,18 +30,18 @@ mp_tile_layout_t mp_tile_layout_compact(const mp_type_t *type) {
     for (int32_t row = (int32_t)type->rank; row-- > 0;) {
       if (row == lane || type->dims[row] == 1) continue;
       has_other = true;
-      const mp_tile_layout_t layout = {lane, row};
+      const mp_tile_layout_t layout = {lane, row, false};
       const double padding = mp_tile_padding(type, layout);
       if (padding < least) best = layout;
       least = fmin(least, padding);
     }
-    if (!has_other) return (mp_tile_layout_t){lane, -1};
+    if (!has_other) return (mp_tile_layout_t){lane, -1, false};
   }
   return best;
 }
 
 mp_tile_layout_t mp_tile_layout_of(const mp_type_t *type, int32_t sublane, int32_t lane) {
-  const mp_tile_layout_t as_is = {lane, sublane}, crossed = {sublane, lane};
+  const mp_tile_layout_t as_is = {lane, sublane, false}, crossed = {sublane, lane, false};
   if (sublane < 0 || lane < 0) return lane < 0 ? crossed : as_is;
   return mp_tile_padding(type, crossed) < mp_tile_padding(type, as_is) ? crossed : as_is;
 }

@@ -34,8 +34,11 @@ static mp_tile_layout_t layout_transfer_reduce(const mp_op_t *op, mp_tile_layout
   const mp_type_t *type = op->results[0].type;
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
   mp_tile_layout_t out = {layout_transfer_reduced(dims, layout.lane),
-                          layout_transfer_reduced(dims, layout.sublane)};
-  if (out.lane < 0) out = (mp_tile_layout_t){out.sublane, -1};
+                          layout_transfer_reduced(dims, layout.sublane), false};
+  const int32_t outer = layout.is_split ? layout_transfer_reduced(dims, layout.lane - 1) : -1;
+  out.is_split = out.lane >= 0 && outer >= 0;
+  if (out.lane < 0 && outer >= 0) out.lane = outer;
+  if (out.lane < 0) out = (mp_tile_layout_t){out.sublane, -1, false};
   if (out.lane < 0) out.lane = layout_transfer_other(type, -1, -1);
   if (out.sublane < 0) out.sublane = layout_transfer_other(type, out.lane, -1);
   return out;
@@ -85,7 +88,8 @@ static bool layout_transfer_keeps_dims(const mp_op_t *op, uint32_t operand) {
 
 static mp_tile_layout_t layout_transfer_transpose(mp_index_list_t order, mp_tile_layout_t layout) {
   return (mp_tile_layout_t){layout.lane < 0 ? -1 : layout_transfer_find(order, layout.lane),
-                            layout.sublane < 0 ? -1 : layout_transfer_find(order, layout.sublane)};
+                            layout.sublane < 0 ? -1 : layout_transfer_find(order, layout.sublane),
+                            false};
 }
 
 bool mp_tile_layout_forward(const mp_op_t *op, uint32_t operand, mp_tile_layout_t layout,
@@ -96,7 +100,7 @@ bool mp_tile_layout_forward(const mp_op_t *op, uint32_t operand, mp_tile_layout_
   switch (op->code) {
     case MP_OP_TRANSPOSE:
       *out = layout_transfer_transpose(mp_op_ints(op, MP_ATTR_PERMUTATION), layout);
-      return true;
+      return !layout.is_split;
     case MP_OP_RESHAPE:
       return mp_tile_layout_reshape(from, to, layout, out);
     case MP_OP_REDUCE:
@@ -119,7 +123,8 @@ bool mp_tile_layout_backward(const mp_op_t *op, uint32_t operand, mp_tile_layout
     case MP_OP_TRANSPOSE: {
       const mp_index_list_t order = mp_op_ints(op, MP_ATTR_PERMUTATION);
       *out = (mp_tile_layout_t){layout.lane < 0 ? -1 : (int32_t)order.values[layout.lane],
-                                layout.sublane < 0 ? -1 : (int32_t)order.values[layout.sublane]};
+                                layout.sublane < 0 ? -1 : (int32_t)order.values[layout.sublane],
+                                false};
       return true;
     }
     case MP_OP_RESHAPE:
@@ -127,7 +132,7 @@ bool mp_tile_layout_backward(const mp_op_t *op, uint32_t operand, mp_tile_layout
     case MP_OP_BROADCAST_IN_DIM: {
       const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
       *out = (mp_tile_layout_t){layout_transfer_find(dims, layout.lane),
-                                layout_transfer_find(dims, layout.sublane)};
+                                layout_transfer_find(dims, layout.sublane), false};
       return out->lane >= 0 && out->sublane >= 0;
     }
     case MP_OP_REDUCE: {

@@ -9,12 +9,15 @@
 enum { MP_TILE_LANES = 128, MP_TILE_SUBLANES = 8 };
 
 // Dimensions of a type; -1: none, as of scalars and vectors. Dimensions of one element are none.
+// `is_split`: the dimension before the lane's is in the lanes, too: a reshape made two of one,
+// which do not fill tiles by themselves. Sums and elementwise ops take them so.
 typedef struct {
   int32_t lane, sublane;
+  bool is_split;
 } mp_tile_layout_t;
 
 static inline bool mp_tile_layout_equal(mp_tile_layout_t a, mp_tile_layout_t b) {
-  return a.lane == b.lane && a.sublane == b.sublane;
+  return a.lane == b.lane && a.sublane == b.sublane && a.is_split == b.is_split;
 }
 
 // ---- layout_tiles.c ----

@@ -174,13 +174,10 @@ static void chip_print_text_layout(mp_tile_layout_t layout, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "{%d,%d}", layout.lane, layout.sublane);
 }
 
-static mp_status_t chip_print_text_layouts(const chip_print_text_t *p) {
-  mp_layouts_t layouts;
-  const mp_module_t *module = p->request->twin->program->partitioned;
-  const uint32_t count = mp_module_number_values((mp_module_t *)module);
-  MP_RETURN_IF_ERROR(mp_layouts_assign(module, count, p->fusions.arena, &layouts));
-  for (uint32_t i = 0; i < layouts.copies.count; ++i) {
-    const mp_layout_copy_t *copy = &layouts.copies.items[i];
+static void chip_print_text_layouts(const chip_print_text_t *p) {
+  const mp_layouts_t *layouts = &p->fusions.clusters.layouts;
+  for (uint32_t i = 0; i < layouts->copies.count; ++i) {
+    const mp_layout_copy_t *copy = &layouts->copies.items[i];
     mp_strbuf_puts(p->out, "  layout copy ");
     mp_chip_print_value(copy->value, p->out);
     mp_strbuf_putc(p->out, ' ');
@@ -189,10 +186,10 @@ static mp_status_t chip_print_text_layouts(const chip_print_text_t *p) {
     chip_print_text_layout(copy->from, p->out);
     mp_strbuf_puts(p->out, " -> ");
     chip_print_text_layout(copy->to, p->out);
-    mp_strbuf_printf(p->out, " for %s%s\n", mp_chip_print_op(copy->op),
-                     copy->is_reshape ? " (reshape)" : "");
+    mp_strbuf_printf(p->out, " for %s%s, %s to %s\n", mp_chip_print_op(copy->op),
+                     copy->is_reshape ? " (reshape)" : "", copy->reads_vmem ? "VMEM" : "HBM",
+                     copy->writes_vmem ? "VMEM" : "HBM");
   }
-  return NULL;
 }
 
 // ---- the program ----
@@ -220,8 +217,8 @@ mp_status_t mp_chip_print_text(const mp_chip_print_request_t *request, mp_strbuf
   if (status == NULL) {
     chip_print_text_head(&p);
     for (uint32_t s = 0; s < request->twin->num_steps; ++s) chip_print_text_step(&p, s);
-    status = chip_print_text_layouts(&p);
-    if (status == NULL) status = mp_strbuf_status(out);
+    chip_print_text_layouts(&p);
+    status = mp_strbuf_status(out);
   }
   mp_chip_print_forget(&p.fusions);
   return status;

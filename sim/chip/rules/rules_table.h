@@ -40,7 +40,6 @@
   X(mixed_rows, "tpu", "fuse", "not where heads lie inside of tokens") \
   X(sibling_fusion, "both", "fuse", "fusions that read the same array in the same way become one with several outputs") \
   X(sibling_loops, "gpu", "fuse", "loops of as many elements that share any array become one") \
-  X(concat_reshape, "tpu", "fuse", "a concatenation along the lanes is written before a reshape that changes the lanes") \
   X(vector_dot, "gpu", "fuse", "small vector-matrix products become reductions") \
   X(gemm_padding, "gpu", "fuse", "operands of 16-bit matmuls are padded to multiples of eight") \
   X(lone_movement, "tpu", "fuse", "reversals and strided slices are kernels of their own") \
@@ -76,13 +75,6 @@
   X(prefetch_operand, "tpu", "spaces", "one operand of a matmul is prefetched beside the kernel before")
 
 #define MP_CHIP_LAYOUT_RULES(X) \
-  X(result_layout, "tpu", "layout", "a matmul's result that the program returns in other tiles is copied") \
-  X(result_read_plain, "tpu", "layout", "also where its kernel needs the result in the matmul's own order") \
-  X(argument_reshape, "tpu", "layout", "an argument that is reshaped so that its lanes change is copied") \
-  X(cut_rows, "tpu", "layout", "rows that are cut or concatenated along changed lanes are copied") \
-  X(moved_blocks, "tpu", "layout", "blocks narrower than tiles that change places are copied twice") \
-  X(conv_result, "tpu", "layout", "a convolution's result that the program returns in other tiles is copied") \
-  X(conv_few_channels, "tpu", "layout", "images of few channels are copied with images in the lanes") \
   X(conv_space_to_batch, "tpu", "layout", "few images are split along a spatial dimension (space to batch)") \
   X(complex_split, "tpu", "layout", "complex arguments are split into real and imaginary parts") \
   X(cache_transposed, "gpu", "layout", "a cache that a matmul reads transposed is copied before and after its update") \
