@@ -137,7 +137,7 @@ mp_status_t mp_twin_order_combine(order_t *o) {
   MP_RETURN_IF_NULL(nodes);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t number = o->items.items[i].is.collective;
-    if (number == ORDER_NONE) continue;
+    if (number == ORDER_NONE || o->items.items[i].node != i) continue;  // none, or part of a ring
     const mp_collective_t *collective = o->b->collectives.items[number].collective;
     nodes[i] = (mp_combine_node_t){twin_order_joined_key(o, collective),
                                    mp_twin_order_result_bytes(collective)};

@@ -109,6 +109,16 @@ static const char k_terms[] =
          ") -> tensor<250x250xf32> {\n" PRODUCT("%a", "%x", "%w") PRODUCT("%b", "%x", "%v")
              ADD("%c", "%a", "%b") SCATTER("%s", "%c") "return %s : tensor<250x250xf32>\n}\n}\n";
 
+// One matrix is gathered for a product, and another one is returned.
+#define GATHER(to, from)                               \
+  to " = \"stablehlo.all_gather\"(" from               \
+     ") <{all_gather_dim = 0 : i64, replica_groups = " \
+     "dense<[[0,1,2,3]]> : tensor<1x4xi64>}> : (" MEGABYTE ") -> " SQUARE "\n"
+static const char k_two_gathers[] =
+    HEAD "func.func @main(%x: " MEGABYTE ", %w: " MEGABYTE ") -> (" MEGABYTE ", " SQUARE
+         ") {\n" GATHER("%g", "%w") GATHER("%h", "%x")
+             PRODUCT("%a", "%x", "%g") "return %a, %h : " MEGABYTE ", " SQUARE "\n}\n}\n";
+
 // As if the partitioner had made the collectives: rings are made of those alone.
 static mp_program_t *compile_with_rings(const char *text) {
   mp_program_t *program = compile_text(text);
@@ -224,6 +234,19 @@ static void a_gather_overlaps_its_matmul(void **state) {
                4 * 501);
 }
 
+// The gather of a ring is part of its product, and not combined with another gather: the ring waits
+// for the links that the other one has.
+static void a_ring_is_not_combined(void **state) {
+  (void)state;
+  timed_t t =
+      time_text("compiler: plain\noverlap.all_gather: 2\noverlap.combine: 1GB\n", k_two_gathers);
+  (void)time_launch(&t, 4, NULL);
+  const sums_t sums = sums_of(&t);
+  expect_near(sums.now, 1 + 2 * (1500 + 3));
+  expect_near(sums.work, 4 * 501);
+  time_end(&t);
+}
+
 // What two products read is there as a whole: gathered beside what comes before, if at all.
 static void a_gather_of_two_products_is_no_ring(void **state) {
   (void)state;
@@ -336,6 +359,7 @@ int main(void) {
       cmocka_unit_test(a_collective_takes_units_from_work),
       cmocka_unit_test(tracks_are_used_one_by_one),
       cmocka_unit_test(a_gather_overlaps_its_matmul),
+      cmocka_unit_test(a_ring_is_not_combined),
       cmocka_unit_test(a_gather_of_two_products_is_no_ring),
       cmocka_unit_test(a_ring_has_to_be_worth_it),
       cmocka_unit_test(one_of_two_collectives_is_a_ring),
