@@ -5,6 +5,7 @@
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/clusters/lookup.h"
 #include "sim/chip/cost/irregular_cost.h"
+#include "sim/chip/rules/rules.h"
 
 // A chip of which nothing is known moves 64 bytes at least, as caches do.
 #define INDEXED_GRANULE 64
@@ -31,7 +32,10 @@ static double indexed_cost_stream(const mp_chip_t *chip, const indexed_accesses_
   const double bytes = passes * indexed_cost_bytes(chip, a) / chip->memory_bandwidth;
   const double rate = mp_figure_or(chip->figures.gather_cache_rate, 0) * chip->memory_bandwidth;
   const bool is_near = a->table <= mp_figure_or(chip->figures.gather_cache, 0);
-  if (rate == 0 || !(is_near || a->rows > 1)) return bytes;
+  if (rate == 0 || !(is_near || a->rows > 1) ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_from_l2)) {
+    return bytes;
+  }
   const double sectors = ceil(a->row_bytes / INDEXED_SECTOR) * INDEXED_SECTOR;
   return fmax(fmin(bytes, passes * a->table / chip->memory_bandwidth),
               passes * a->slices * a->rows * sectors / rate);
@@ -67,7 +71,10 @@ static bool indexed_cost_is_whole(const mp_chip_t *chip, const indexed_accesses_
 // and written, unless that is done in scratch memory.
 static double indexed_cost_formed(const mp_chip_t *chip, const mp_op_t *op,
                                   const mp_lookup_t *lookup) {
-  if (!mp_lookup_is_formed(op, lookup)) return 0;
+  if (!mp_lookup_is_formed(op, lookup) ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_table_layout)) {
+    return 0;
+  }
   const double read = mp_cluster_tiled_bytes(op->operands[0]->type);
   return (read + mp_lookup_form_bytes(op, lookup)) / chip->memory_bandwidth;
 }
@@ -80,7 +87,9 @@ static double indexed_cost_written(const mp_chip_t *chip, const mp_op_t *op,
   const double line = LANES * indexed_cost_width(op->operands[0]->type);
   const double bytes = a->slices * a->rows * ceil(a->row_bytes / line) * line;
   const double least = mp_cluster_tiled_bytes(op->results[0].type);
-  return bytes > least ? 2 * bytes / chip->memory_bandwidth : 0;
+  const bool is_copied =
+      bytes > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_sparse_gather_layout);
+  return is_copied ? 2 * bytes / chip->memory_bandwidth : 0;
 }
 
 // Whether the table lies in scratch memory as a whole. An argument is copied there before.
@@ -88,7 +97,8 @@ static bool indexed_cost_is_near(const mp_chip_t *chip, const mp_op_t *op,
                                  const mp_lookup_t *lookup) {
   if (isnan(chip->figures.gather_near) || op->operands[0]->type->rank < 2) return false;
   if (mp_lookup_is_apart(&chip->figures, op)) return false;
-  return mp_lookup_form_bytes(op, lookup) <= mp_figure_or(chip->figures.memory_scratch, 0);
+  return mp_lookup_form_bytes(op, lookup) <= mp_figure_or(chip->figures.memory_scratch, 0) &&
+         mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_from_vmem);
 }
 
 // The copy of an argument goes on beside the kernels before it, those of the program before too:
@@ -110,9 +120,10 @@ static double indexed_cost_stepwise(const mp_chip_t *chip, const mp_lookup_t *lo
 }
 
 static double indexed_cost_from_memory(const mp_chip_t *chip, const indexed_accesses_t *a) {
-  const double each =
-      indexed_cost_is_whole(chip, a) ? 0 : mp_figure_or(chip->figures.gather_slice, 0);
-  return fmax(a->slices * each, indexed_cost_stream(chip, a, 1));
+  const double each = mp_figure_or(chip->figures.gather_slice, 0);
+  const bool is_free = each > 0 && indexed_cost_is_whole(chip, a) &&
+                       mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_whole_rows);
+  return fmax(is_free ? 0 : a->slices * each, indexed_cost_stream(chip, a, 1));
 }
 
 double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -120,9 +131,11 @@ double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   indexed_accesses_t a = indexed_cost_of_gather(op);
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return indexed_cost_from_memory(chip, &a);
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
-  if (lookup.is_stepwise) return indexed_cost_stepwise(chip, &lookup);
+  if (lookup.is_stepwise && mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_by_slice)) {
+    return indexed_cost_stepwise(chip, &lookup);
+  }
   if (indexed_cost_is_near(chip, op, &lookup)) return indexed_cost_from_near(chip, op, &lookup);
-  if (lookup.is_turned) {
+  if (lookup.is_turned && mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_table_layout)) {
     const double elements = a.rows * a.row_bytes;
     a.row_bytes = indexed_cost_width(op->operands[0]->type) *
                   (double)mp_op_ints(op, MP_ATTR_SLICE_SIZES).values[lookup.lane];
@@ -162,14 +175,17 @@ static double indexed_cost_update(const mp_chip_t *chip, const mp_op_t *op,
                                   const indexed_accesses_t *a) {
   const mp_chip_figures_t *figures = &chip->figures;
   const double each = mp_figure_or(figures->scatter_slice, 0);
-  if (indexed_cost_is_whole(chip, a)) return 0;
+  const bool is_free = each > 0 && indexed_cost_is_whole(chip, a) &&
+                       mp_chip_rule(figures, MP_CHIP_RULE_gather_whole_rows);
+  if (is_free) return 0;
   if (indexed_cost_is_sum(op) || a->row_bytes > indexed_cost_width(op->operands[0]->type)) {
     return each;
   }
   const double bytes = mp_work_bytes_of(op->operands[0]->type);
-  return bytes <= mp_figure_or(figures->scatter_near, INFINITY)
-             ? mp_figure_or(figures->scatter_scalar, each)
-             : mp_figure_or(figures->scatter_far_scalar, each);
+  const double scalar = bytes <= mp_figure_or(figures->scatter_near, INFINITY)
+                            ? mp_figure_or(figures->scatter_scalar, each)
+                            : mp_figure_or(figures->scatter_far_scalar, each);
+  return scalar != each && mp_chip_rule(figures, MP_CHIP_RULE_scatter_scalars) ? scalar : each;
 }
 
 // The compiler of a TPU sorts the indices of sums with their places first, and looks the updates up
@@ -178,7 +194,10 @@ static double indexed_cost_sort(const mp_chip_t *chip, const mp_op_t *op,
                                 const indexed_accesses_t *a) {
   enum { ARRAYS = 2, KERNELS = 3 };
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || !indexed_cost_is_sum(op)) return 0;
-  if (mp_op_bool(op, MP_ATTR_INDICES_ARE_SORTED, false) || a->slices < 2) return 0;
+  if (mp_op_bool(op, MP_ATTR_INDICES_ARE_SORTED, false) || a->slices < 2 ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_sorted)) {
+    return 0;
+  }
   return mp_sort_lines_seconds(chip, a->slices, a->slices, ARRAYS) +
          KERNELS * (chip->op_latency + mp_figure_or(chip->figures.memory_latency, 0));
 }
@@ -203,7 +222,8 @@ static bool indexed_cost_is_updated_near(const mp_chip_t *chip, const mp_op_t *o
   if (isnan(chip->figures.scatter_near_row)) return false;
   if (mp_cluster_root(op->operands[0])->op == NULL) return false;
   if (is_scalar && (!indexed_cost_is_sum(op) || !isnan(chip->figures.gather_apart))) return false;
-  return indexed_cost_updated_form(op, a) <= mp_figure_or(chip->figures.memory_scratch, 0);
+  return indexed_cost_updated_form(op, a) <= mp_figure_or(chip->figures.memory_scratch, 0) &&
+         mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_in_vmem);
 }
 
 // What lies in memory is made in rows of lanes, and then brought into the tiles that waste least.
@@ -213,7 +233,9 @@ static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
   const double form = indexed_cost_updated_form(op, a);
   const double least = mp_cluster_tiled_bytes(op->results[0].type);
   const bool is_near = form <= mp_figure_or(chip->figures.memory_scratch, 0);
-  return is_near || form <= least ? 0 : 2 * form / chip->memory_bandwidth;
+  const bool is_copied =
+      !is_near && form > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_layout);
+  return is_copied ? 2 * form / chip->memory_bandwidth : 0;
 }
 
 // What is updated is read and written. On a TPU the updates are read besides; a GPU's kernel makes
@@ -221,11 +243,13 @@ static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
 double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const indexed_accesses_t a = indexed_cost_of_scatter(op);
   const mp_value_t *update = op->operands[op->num_operands / 2 + 1];
-  const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+  const bool is_read = chip->figures.compiler == MP_CHIP_COMPILER_TPU &&
+                       mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_updates_read);
   // A GPU writes whole rows without reading them.
   const bool is_over = chip->figures.compiler == MP_CHIP_COMPILER_GPU && mp_cluster_is_set(op) &&
-                       indexed_cost_is_whole(chip, &a);
-  const double updates = is_tpu ? mp_work_bytes_of(update->type) : 0;
+                       indexed_cost_is_whole(chip, &a) &&
+                       mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_overwrite);
+  const double updates = is_read ? mp_work_bytes_of(update->type) : 0;
   if (indexed_cost_is_updated_near(chip, op, &a)) {
     return fmax(a.slices * a.rows * chip->figures.scatter_near_row,
                 updates / chip->memory_bandwidth);
@@ -245,9 +269,11 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_type_t *type = op->results[0].type;
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
   const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
-  if (is_tpu && !mp_cluster_has_last_in_tiles(type)) return 0;
   for (uint32_t i = 0; i < dims.count; ++i) {
     if (dims.values[i] + 1 != (int64_t)type->rank) continue;
+    const bool is_free = is_tpu && !mp_cluster_has_last_in_tiles(type) &&
+                         mp_chip_rule(&chip->figures, MP_CHIP_RULE_reverse_outside_tiles);
+    if (is_free) return 0;
     return mp_irregular_count(type) * mp_figure_or(chip->figures.reverse_element, 0);
   }
   return 0;
@@ -264,7 +290,10 @@ double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || steps.count == 0) return 0;
   const double stride = (double)steps.values[steps.count - 1] + (is_pad ? 1 : 0);
   const mp_type_t *result = op->results[0].type;
-  if (stride <= 1 || (is_pad && !mp_cluster_has_last_in_lanes(result))) return 0;
+  if (stride <= 1 || (is_pad && !mp_cluster_has_last_in_lanes(result)) ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_strided_by_matmul)) {
+    return 0;
+  }
   return mp_irregular_count(result) * (is_pad ? 1 : stride) *
          mp_figure_or(chip->figures.tiles_element, 0);
 }

@@ -9,6 +9,7 @@
 #include "sim/chip/cost/product_cost.h"
 #include "sim/chip/cost/product_ragged.h"
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/chip/rules/rules.h"
 
 // The first byte comes after a latency, and beside the first window that is read and the last one
 // that is written there is nothing else.
@@ -44,8 +45,10 @@ typedef struct {
 // XLA for GPUs makes arrays of the first, second, ... words of all blocks of random bits, which the
 // next kernel lays side by side.
 static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
-  if (op->code != MP_OP_RNG_BIT_GENERATOR) return 0;
-  if (chip->figures.compiler != MP_CHIP_COMPILER_GPU) return 0;
+  const bool is_by_word = op->code == MP_OP_RNG_BIT_GENERATOR &&
+                          chip->figures.compiler == MP_CHIP_COMPILER_GPU &&
+                          mp_chip_rule(&chip->figures, MP_CHIP_RULE_random_bits_words);
+  if (!is_by_word) return 0;
   return mp_kernel_copy_seconds(chip, 2 * mp_work_bytes_of(op->results[1].type));
 }
 
@@ -53,25 +56,33 @@ static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
 // arrays that a program has of it, once each.
 static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
   const double kernels = mp_cluster_selected_kernels(op);
-  if (kernels == 0 || chip->figures.compiler != MP_CHIP_COMPILER_GPU) return 0;
+  if (kernels == 0 || chip->figures.compiler != MP_CHIP_COMPILER_GPU ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_select_scatter_kernels)) {
+    return 0;
+  }
   return mp_kernel_copy_seconds(chip, mp_cluster_selected_moved(op)) +
          (kernels - 1) * chip->op_latency;
 }
 
 // Windows of what lies in scratch memory are laid out anew there, which is so many times sooner
 // done.
-static double kernel_cost_near(const mp_cluster_t *cluster, const mp_op_t *op) {
+static double kernel_cost_near(const mp_chip_t *chip, const mp_cluster_t *cluster,
+                               const mp_op_t *op) {
   enum { TIMES = 10 };
   const double all = cluster->bytes + cluster->scratch_bytes;
   const bool is_window = op->code == MP_OP_REDUCE_WINDOW || op->code == MP_OP_SELECT_AND_SCATTER;
-  if (!is_window || all == 0) return 1;
+  if (!is_window || cluster->scratch_bytes == 0 ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_window_in_vmem)) {
+    return 1;
+  }
   return 1 - cluster->scratch_bytes / all * (1 - 1.0 / TIMES);
 }
 
 // A TPU's product reads its factors in any order, and makes its result in any.
 static bool kernel_cost_is_free(const mp_chip_t *chip, const mp_cluster_t *cluster,
                                 const mp_op_t *op) {
-  return op->code == MP_OP_TRANSPOSE && cluster->work.product.batch > 0 && mp_product_is_tpu(chip);
+  return op->code == MP_OP_TRANSPOSE && cluster->work.product.batch > 0 &&
+         mp_product_is_tpu(chip) && mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_transpose);
 }
 
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters_t *clusters,
@@ -82,7 +93,7 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
     const mp_cluster_member_t *member = &clusters->members.items[at];
     double seconds = 0;
     if (mp_irregular_seconds(chip, member->op, &seconds)) {
-      parts.irregular += seconds * kernel_cost_near(cluster, member->op);
+      parts.irregular += seconds * kernel_cost_near(chip, cluster, member->op);
     } else if (!kernel_cost_is_free(chip, cluster, member->op)) {
       parts.vector += mp_vector_seconds(chip, member->op);
     }
@@ -111,7 +122,8 @@ static bool kernel_cost_writes_all(const mp_clusters_t *clusters, const mp_clust
 
 // Whether nothing is left of a product's result but what it is reduced to in its own kernel: the
 // largest of each row, a sum.
-static bool kernel_cost_is_reduced(const mp_clusters_t *clusters, const mp_cluster_t *cluster) {
+static bool kernel_cost_is_reduced(const mp_chip_t *chip, const mp_clusters_t *clusters,
+                                   const mp_cluster_t *cluster) {
   const double all = kernel_cost_results(cluster);
   bool is_reduced = false;
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
@@ -120,12 +132,15 @@ static bool kernel_cost_is_reduced(const mp_clusters_t *clusters, const mp_clust
     if (member->op->code != MP_OP_REDUCE || member->sides != MP_CLUSTER_BESIDE) continue;
     is_reduced |= mp_cluster_value_count(member->op->operands[0]) >= all;
   }
-  return is_reduced && !cluster->is_rows && !kernel_cost_writes_all(clusters, cluster);
+  return is_reduced && !cluster->is_rows && !kernel_cost_writes_all(clusters, cluster) &&
+         chip->figures.product_reduced > 0 &&
+         mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_reduced_result);
 }
 
 // Whether the rows of a product's result are summed up where they are made, a norm's squares for
 // example: in lanes they are added up as they come. So the result lies, if it is written at all.
-static bool kernel_cost_is_turned(const mp_clusters_t *clusters, const mp_cluster_t *cluster) {
+static bool kernel_cost_is_turned(const mp_chip_t *chip, const mp_clusters_t *clusters,
+                                  const mp_cluster_t *cluster) {
   enum { ROWS_LEAST = 8192 };
   const mp_work_product_t *product = &cluster->work.product;
   uint32_t num_sums = 0;
@@ -138,7 +153,8 @@ static bool kernel_cost_is_turned(const mp_clusters_t *clusters, const mp_cluste
     is_of_rows &= mp_cluster_row(member->op) == product->n;
   }
   const bool is_large = product->batch == 1 && product->m >= ROWS_LEAST;
-  return num_sums == 1 && is_of_rows && is_large && kernel_cost_writes_all(clusters, cluster);
+  return num_sums == 1 && is_of_rows && is_large && kernel_cost_writes_all(clusters, cluster) &&
+         mp_product_is_tpu(chip) && mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_row_sums);
 }
 
 static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_streams_t *streams,
@@ -160,7 +176,8 @@ static void kernel_cost_add_write(const mp_chip_t *chip, const mp_cluster_t *clu
                                   mp_product_streams_t *streams) {
   const bool is_narrow = access->is_narrow || mp_dtype_bits(access->value->type->dtype) <= 16;
   const bool is_near = access->is_scratch || access->is_fetched;
-  const bool is_convolution = cluster->work.product.convolution.window > 0;
+  const bool is_convolution = is_near && cluster->work.product.convolution.window > 0 &&
+                              mp_chip_rule(&chip->figures, MP_CHIP_RULE_conv_vmem_write);
   const double near =
       is_convolution ? MP_PRODUCT_SCRATCH_WRITE : mp_product_near_write(chip, is_narrow);
   streams->is_near &= is_near;
@@ -181,8 +198,8 @@ static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
                                                 const mp_cluster_t *cluster,
                                                 mp_product_streams_t *out_inner) {
   mp_product_streams_t streams = {
-      .is_turned = kernel_cost_is_turned(clusters, cluster),
-      .is_reduced = kernel_cost_is_reduced(clusters, cluster),
+      .is_turned = kernel_cost_is_turned(chip, clusters, cluster),
+      .is_reduced = kernel_cost_is_reduced(chip, clusters, cluster),
       .is_near = true,
       .in_lanes = {kernel_cost_in_lanes(cluster, 0), kernel_cost_in_lanes(cluster, 1)},
       .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};

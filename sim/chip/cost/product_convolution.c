@@ -16,7 +16,8 @@
 // What is multiplied of all elements of the windows: not the holes of a dilated input, as in the
 // gradient of a convolution with strides, whatever window meets them.
 static double product_convolution_met(const mp_product_tpu_t *p) {
-  return 1 / p->product->convolution.holes;
+  const double holes = p->product->convolution.holes;
+  return holes != 1 && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_holes) ? 1 / holes : 1;
 }
 
 // ---- results that fill few lanes ----
@@ -47,9 +48,17 @@ static double product_convolution_by_images(const mp_product_tpu_t *p) {
   return tiles * fmax(p->results[0], MP_PRODUCT_TPU_SUBLANES * passes);
 }
 
+// The better one of this and of so many seconds with channels in the lanes.
+static double product_convolution_best(const mp_product_tpu_t *p, double by_channels) {
+  const double by_images = product_convolution_by_images(p);
+  const bool is_better =
+      by_images < by_channels && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_images_in_lanes);
+  return is_better ? by_images : by_channels;
+}
+
 // The same of a group's channels, or of few that are packed, in the lanes: at least so long.
 static double product_convolution_by_channels(const mp_product_tpu_t *p) {
-  if (isnan(p->results[1])) return 0;
+  if (isnan(p->results[1]) || !mp_chip_rule(p->figures, MP_CHIP_RULE_conv_narrow_results)) return 0;
   return product_convolution_tiles(p, p->product->convolution.images, p->product->n) *
          p->results[1];
 }
@@ -73,15 +82,17 @@ static double product_convolution_groups(const mp_product_tpu_t *p) {
   const mp_work_product_t *product = p->product;
   const mp_work_convolution_t *c = &product->convolution;
   const double channels = product_convolution_channels(p), groups = product->batch;
-  if (channels <= 1 || isnan(p->results[0])) return product_convolution_depthwise(p);
-  const double images = product_convolution_by_images(p);
+  if (channels <= 1 || isnan(p->results[0]) ||
+      !mp_chip_rule(p->figures, MP_CHIP_RULE_conv_group_layout)) {
+    return product_convolution_depthwise(p);
+  }
   const double k = c->window * channels, rows = product->m * groups;
   const double units = mp_product_tpu_pass(p, rows, k, product->n);
   const double lanes = fmax(product_convolution_by_channels(p), units);
   const double padded = mp_product_tpu_up(c->images, MP_PRODUCT_TPU_LANES) / c->images;
   const double elements = c->images * (c->in * c->channels + c->out * product->n * groups);
   const double relaid = fmin(padded, MP_PRODUCT_TPU_LANES / channels) * elements * p->relaid;
-  return fmin(images, lanes) + (channels < MP_PRODUCT_TPU_LANES ? relaid : 0);
+  return product_convolution_best(p, lanes) + (channels < MP_PRODUCT_TPU_LANES ? relaid : 0);
 }
 
 // ---- gradients ----
@@ -112,7 +123,8 @@ static double product_convolution_window(const mp_product_tpu_t *p) {
   const mp_work_convolution_t *c = &product->convolution;
   double passes = c->window, k = product_convolution_channels(p), least = 0;
   const bool is_few = k <= PRODUCT_CONVOLUTION_FEW_CHANNELS && c->row > 1 && c->is_strided;
-  if (is_few || product_convolution_is_packed(c->row, k)) {
+  if ((is_few || product_convolution_is_packed(c->row, k)) &&
+      mp_chip_rule(p->figures, MP_CHIP_RULE_conv_packed_rows)) {
     passes /= c->row;
     k *= c->row;
     if (c->window > 1) least = product_convolution_by_channels(p);
@@ -120,13 +132,15 @@ static double product_convolution_window(const mp_product_tpu_t *p) {
   const double positions = mp_product_tpu_up(product->m, MP_PRODUCT_TPU_SUBLANES);
   const double met = passes * product_convolution_met(p);
   const double units = met * mp_product_tpu_pass(p, positions, k, product->n);
-  return fmin(product_convolution_by_images(p), fmax(least, units));
+  return product_convolution_best(p, fmax(least, units));
 }
 
 static double product_convolution_units(const mp_product_tpu_t *p) {
   const mp_work_convolution_t *c = &p->product->convolution;
   if (p->product->batch > 1) return product_convolution_groups(p);
-  return c->window > c->out ? product_convolution_gradient(p) : product_convolution_window(p);
+  const bool is_gradient =
+      c->window > c->out && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_weight_gradient);
+  return is_gradient ? product_convolution_gradient(p) : product_convolution_window(p);
 }
 
 // ---- all ----

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/cost/product_cost.h"
+#include "sim/chip/rules/rules.h"
 
 // Tiles that libraries choose among, rows and columns of the result.
 static const double g_tiles[][2] = {{64, 64},   {64, 128},  {128, 64},
@@ -73,10 +74,14 @@ static product_gpu_t product_gpu_of(const mp_chip_t *chip, const mp_work_product
   const double window = product->convolution.window;
   if (window > 0) {
     const double channels = fmax(1, product->k / window);
-    p.k *= ceil(channels / PRODUCT_GPU_CHANNELS) * PRODUCT_GPU_CHANNELS / channels;
+    const double padded = ceil(channels / PRODUCT_GPU_CHANNELS) * PRODUCT_GPU_CHANNELS;
+    const bool is_padded =
+        padded != channels && mp_chip_rule(&chip->figures, MP_CHIP_RULE_conv_channel_padding);
+    if (is_padded) p.k *= padded / channels;
   }
-  if (kind == MP_FLOP_F32 && p.batch > 1) {
-    p.slower = mp_figure_or(chip->figures.product_batched, 1);
+  if (kind == MP_FLOP_F32 && p.batch > 1 && !isnan(chip->figures.product_batched) &&
+      mp_chip_rule(&chip->figures, MP_CHIP_RULE_batched_tf32)) {
+    p.slower = chip->figures.product_batched;
   }
   return p;
 }
@@ -120,7 +125,8 @@ static double product_gpu_sum(const mp_chip_t *chip, const mp_product_kernel_t *
 
 double mp_product_gpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const mp_work_product_t *product = kernel->product;
-  if (product->convolution.window == 0 && fmin(product->m, product->n) == 1) {
+  if (product->convolution.window == 0 && fmin(product->m, product->n) == 1 &&
+      mp_chip_rule(&chip->figures, MP_CHIP_RULE_matvec_reduction)) {
     return product_gpu_sum(chip, kernel);
   }
   const product_gpu_t p = product_gpu_of(chip, product);
@@ -129,7 +135,8 @@ double mp_product_gpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   double bytes = p.batch * (p.m * p.n * p.out_width);
   if (product->convolution.window == 0) {
     bytes += p.batch * (p.m + p.n) * p.k * p.width;
-  } else if (p.n == 1 && p.batch > 1) {
+  } else if (p.n == 1 && p.batch > 1 &&
+             mp_chip_rule(&chip->figures, MP_CHIP_RULE_depthwise_on_cuda_cores)) {
     seconds = fmin(seconds, flops / chip->vector_flops / PRODUCT_GPU_SINGLE);
   }
   // What only waits for memory asks for it at once: the launch has more in it than that.

@@ -4,6 +4,7 @@
 
 #include "sim/chip/clusters/factor.h"
 #include "sim/chip/cost/product_cost.h"
+#include "sim/chip/rules/rules.h"
 
 // The rows that libtpu 0.0.52 has in a step.
 enum { PRODUCT_RAGGED_ROWS = 128 };
@@ -45,7 +46,7 @@ void mp_product_ragged(const mp_chip_t *chip, const mp_cluster_t *cluster,
   if (cluster->leader == NULL || cluster->leader->code != MP_OP_DOT_GENERAL) return;
   for (uint32_t side = 0; side < 2; ++side) {
     const double groups = product_ragged_groups(cluster->leader, side);
-    if (groups <= 1) continue;
+    if (groups <= 1 || !mp_chip_rule(&chip->figures, MP_CHIP_RULE_ragged_dot)) continue;
     double *rows = side == 0 ? &product->m : &product->n;
     const double steps = ceil(*rows / PRODUCT_RAGGED_ROWS) + groups - 1;
     product->k /= groups;

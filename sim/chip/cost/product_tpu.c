@@ -88,7 +88,10 @@ static double product_tpu_rate(const mp_chip_t *chip, const mp_work_product_t *p
   for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]) && i < rates->count; ++i) {
     if (order[i] == kind) rate = rates->each[i];
   }
-  if (is_near && kind == MP_FLOP_F32) rate = fmax(rate, 1);
+  if (is_near && kind == MP_FLOP_F32 && rate < 1 &&
+      mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_f32_in_vmem)) {
+    rate = 1;
+  }
   const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
   return rate / (product->passes * (is_by_bf16 ? product->bf16_passes : 1));
 }
@@ -100,12 +103,16 @@ static double product_tpu_launch(const mp_chip_t *chip, const mp_product_kernel_
   const mp_chip_figures_t *figures = &chip->figures;
   const double usual = mp_figure_or(figures->product_launch, chip->op_latency);
   const double near = mp_figure_or(figures->product_scratch_launch, usual);
-  const double launch = kernel->bytes == 0 || streams->is_near ? near : usual;
+  const bool is_near = (kernel->bytes == 0 || streams->is_near) && near != usual &&
+                       mp_chip_rule(figures, MP_CHIP_RULE_matmul_vmem_launch);
+  const double launch = is_near ? near : usual;
   const bool is_made_near = streams->factors[0] == 0 && streams->factors[1] == 0;
-  if (!is_made_near || !streams->is_narrow_near || kernel->product->convolution.window > 0) {
+  if (!is_made_near || !streams->is_narrow_near || kernel->product->convolution.window > 0 ||
+      isnan(figures->product_scratch_narrow) ||
+      !mp_chip_rule(figures, MP_CHIP_RULE_matmul_narrow_in_vmem)) {
     return launch;
   }
-  return fmax(launch, near + mp_figure_or(figures->product_scratch_narrow, 0));
+  return fmax(launch, near + figures->product_scratch_narrow);
 }
 
 static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
@@ -113,6 +120,7 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
   const double bandwidth = mp_product_bandwidth(chip);
   const mp_figure_list_t *write = &figures->product_write;
   mp_product_tpu_t p = {
+      .figures = figures,
       .product = kernel->product,
       .width = mp_dtype_bits(kernel->product->dtype) / 8.0,
       .out_width = mp_dtype_bits(kernel->product->result) / 8.0,
@@ -152,8 +160,9 @@ static double product_tpu_turn(const mp_chip_t *chip, const mp_product_tpu_t *p)
 }
 
 // A vector by a matrix is a sum over what is read, which the vector unit does.
-static bool product_tpu_is_vector(const mp_work_product_t *product) {
-  return product->convolution.window == 0 && (product->m <= 1 || product->n <= 1);
+static bool product_tpu_is_vector(const mp_chip_t *chip, const mp_work_product_t *product) {
+  return product->convolution.window == 0 && (product->m <= 1 || product->n <= 1) &&
+         mp_chip_rule(&chip->figures, MP_CHIP_RULE_matvec_reduction);
 }
 
 // What 8 x 128 of a factor take that few rows go by, in ns; 0: its windows say it. Where the summed
@@ -173,7 +182,10 @@ static double product_tpu_streamed(const mp_chip_t *chip, const mp_product_tpu_t
   const mp_work_product_t *product = p->product;
   const double rows = fmin(product->m, product->n), columns = fmax(product->m, product->n);
   if (stream->count != 2 || product->convolution.window > 0) return 0;
-  if (rows > FEW || columns < 2 * LEAST || product->k < LEAST) return 0;
+  if (rows > FEW || columns < 2 * LEAST || product->k < LEAST ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_few_rows)) {
+    return 0;
+  }
   const int side = product->m <= product->n ? MP_PRODUCT_TPU_RHS : MP_PRODUCT_TPU_LHS;
   const bool is_turned = p->streams.factors[side] > 0 && p->streams.in_lanes[side];
   const double elements = is_turned ? mp_product_tpu_padded(columns, product->k)
@@ -215,7 +227,10 @@ static double product_tpu_handed(const mp_chip_t *chip, const mp_work_product_t 
 static double product_tpu_pair(const mp_chip_t *chip, const mp_product_kernel_t *kernel,
                                const mp_product_tpu_t *p) {
   static const double shown = 0.5;
-  if (kernel->inner == NULL || kernel->inner->batch <= 1) return INFINITY;
+  if (kernel->inner == NULL || kernel->inner->batch <= 1 ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_chain_by_matrix)) {
+    return INFINITY;
+  }
   const mp_product_kernel_t inner = {
       .product = kernel->inner, .efficiency = 1, .streams = kernel->inner_streams};
   const mp_product_tpu_t of = product_tpu_of(chip, &inner);
@@ -236,7 +251,7 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
   if (product->m * product->n * product->k * product->batch <= 0) return chip->op_latency;
   const mp_product_tpu_t p = product_tpu_of(chip, kernel);
-  if (product_tpu_is_vector(product)) {
+  if (product_tpu_is_vector(chip, product)) {
     const double flops = 2 * product->batch * product->m * product->n * product->k;
     const double vector = kernel->vector_seconds + flops / chip->vector_flops;
     const double sum = fmax(vector / kernel->efficiency, memory) + chip->op_latency;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "sim/chip/cost/product_cost.h"
+#include "sim/chip/rules/rules.h"
 
 // Tiles of memory are 8 rows of 128 elements.
 #define MP_PRODUCT_TPU_SUBLANES 8
@@ -14,6 +15,7 @@ enum { MP_PRODUCT_TPU_LHS, MP_PRODUCT_TPU_RHS, MP_PRODUCT_TPU_RESULT, MP_PRODUCT
 
 // Times in seconds, rates in bytes a second.
 typedef struct {
+  const mp_chip_figures_t *figures;
   const mp_work_product_t *product;
   double width, out_width;  // bytes of an element
   double tile_k, tile_columns, load_rows;

@@ -78,8 +78,9 @@ static product_windows_t product_windows_of(const mp_product_tpu_t *p,
   }
   if (cut->k > 1) {
     // A result in f32 with nothing fused behind it is added up where it lies.
-    const bool is_sum =
-        p->out_width == PRODUCT_WINDOWS_SUM_BYTES && s->beside == 0 && s->narrow == 0;
+    const bool is_sum = p->out_width == PRODUCT_WINDOWS_SUM_BYTES && s->beside == 0 &&
+                        s->narrow == 0 &&
+                        mp_chip_rule(p->figures, MP_CHIP_RULE_matmul_sum_in_result);
     if (!is_sum) w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
     w.work += elements / 1024 * p->accumulate;
   }
@@ -109,7 +110,8 @@ static bool product_windows_may_keep(const mp_product_tpu_t *p, double parts) {
   if (p->product->m * p->product->n <= PRODUCT_WINDOWS_SMALL) return true;
   const double most = is_long ? PRODUCT_WINDOWS_SHORT_K : PRODUCT_WINDOWS_MOST_K;
   return ceil(k / parts) <= most * fmax(1, p->window / PRODUCT_WINDOWS_LARGE) ||
-         product_windows_is_finest(k, PRODUCT_WINDOWS_LEAST_K, parts);
+         product_windows_is_finest(k, PRODUCT_WINDOWS_LEAST_K, parts) ||
+         !mp_chip_rule(p->figures, MP_CHIP_RULE_matmul_k_limit);
 }
 
 static bool product_windows_is_least(const mp_work_product_t *product,
@@ -136,7 +138,8 @@ static double product_windows_seconds(const mp_product_tpu_t *p, const product_w
   const double transfer = w.factors[0] + w.factors[1] + w.result;
   // A result of 4 bytes is written as it is made where all lies in scratch memory.
   const mp_product_streams_t *s = &p->streams;
-  const bool is_written = s->is_near && s->narrow == 0 && s->beside == 0;
+  const bool is_written = s->is_near && s->narrow == 0 && s->beside == 0 &&
+                          mp_chip_rule(p->figures, MP_CHIP_RULE_matmul_result_in_vmem);
   return steps * fmax(work, transfer) + (is_written ? 0 : fmin(work, transfer));
 }
 

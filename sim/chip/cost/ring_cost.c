@@ -5,6 +5,7 @@
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/cost/product_cost.h"
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/chip/rules/rules.h"
 
 // So often a scattered result goes through memory: two that are added up and their sum, and a copy.
 #define RING_COST_SCATTER_PASSES 5
@@ -22,7 +23,8 @@ static ring_cost_t ring_cost_of(const mp_chip_t *chip, const mp_work_product_t *
   const double width = mp_dtype_bits(product->result) / 8.0;
   cost.result = product->batch * product->m * product->n * width;
   const double scratch = mp_figure_or(chip->figures.memory_scratch, 0);
-  cost.is_near = bytes / cost.parts + cost.result <= scratch / 2;
+  cost.is_near = bytes / cost.parts + cost.result <= scratch / 2 &&
+                 mp_chip_rule(&chip->figures, MP_CHIP_RULE_ring_in_vmem);
   return cost;
 }
 
@@ -64,7 +66,7 @@ static double ring_cost_behind(const mp_chip_t *chip, const mp_clusters_t *clust
     vector += is_part ? 0 : mp_vector_seconds(chip, member->op);
     at = member->next;
   }
-  if (vector == 0) return 0;
+  if (vector == 0 || !mp_chip_rule(&chip->figures, MP_CHIP_RULE_ring_epilogue)) return 0;
   const double memory = cost->is_near ? 0 : 2 * cost->result / chip->memory_bandwidth;
   return fmax(vector, memory) + chip->op_latency;
 }
@@ -77,7 +79,8 @@ double mp_ring_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
   const ring_cost_t cost = ring_cost_of(chip, product, bytes, ring);
   double seconds = cost.parts * ring_cost_part(chip, &cost, cluster, bytes, ring) +
                    ring_cost_behind(chip, clusters, cluster, &cost);
-  if (ring->kind == MP_RING_OF_SCATTERS) {
+  if (ring->kind == MP_RING_OF_SCATTERS &&
+      mp_chip_rule(&chip->figures, MP_CHIP_RULE_ring_scatter_passes)) {
     seconds += RING_COST_SCATTER_PASSES * cost.result / chip->memory_bandwidth;
   }
   return fmax(seconds, whole);

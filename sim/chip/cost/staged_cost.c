@@ -6,6 +6,7 @@
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/chip/rules/rules.h"
 
 static double staged_cost_bytes(const mp_op_t *op) {
   double bytes = 0;
@@ -72,7 +73,8 @@ static double staged_cost_best(const mp_op_t *op, double line) {
 static double staged_cost_best_stages(const mp_chip_t *chip, const mp_op_t *op, double line) {
   if (chip->figures.sort_best > 0) return staged_cost_stages(line);
   const double k = staged_cost_best(op, line);
-  return fmin(staged_cost_stages(line), staged_cost_stages(k) + staged_cost_log2(k));
+  const double all = staged_cost_stages(line), best = staged_cost_stages(k) + staged_cost_log2(k);
+  return best < all && mp_chip_rule(&chip->figures, MP_CHIP_RULE_topk_partial_sort) ? best : all;
 }
 
 // Lines that are longer than a tile go through memory once more for each stage that crosses tiles.
@@ -156,7 +158,10 @@ static bool staged_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op,
   const bool is_packed = type->dtype == MP_DTYPE_BF16 && line <= STAGED_BEST_PACKED;
   const double many = is_packed ? STAGED_BEST_UPRIGHT + 1 : STAGED_BEST_MANY;
   if (type->dtype != MP_DTYPE_F32 && type->dtype != MP_DTYPE_BF16) return false;
-  if (best >= many || line <= best * STAGED_BEST_SHARE) return false;
+  if (best >= many || line <= best * STAGED_BEST_SHARE ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_topk_search)) {
+    return false;
+  }
   const double packed =
       STAGED_BEST_PASSES * ceil(lines / STAGED_BEST_ROWS) * ceil(line / STAGED_BEST_LANES);
   *out_seconds =
@@ -170,7 +175,9 @@ static bool staged_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op,
 // moved there: fewer lines than there are lanes do. In others a line is in each lane.
 static double staged_cost_lying(const mp_chip_t *chip, double lines) {
   const double lying = 1.6;
-  return chip->figures.sort_best > 0 && lines < STAGED_BEST_LANES ? lying : 1;
+  const bool is_lying = chip->figures.sort_best > 0 && lines < STAGED_BEST_LANES &&
+                        mp_chip_rule(&chip->figures, MP_CHIP_RULE_sort_in_lanes);
+  return is_lying ? lying : 1;
 }
 
 // Of `count` elements in lines, in so many arrays.
@@ -217,11 +224,14 @@ double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double steps = work.vector_flops / mp_vector_rate(chip);
   const double memory = staged_cost_bytes(op) / chip->memory_bandwidth;
   const int64_t along = mp_cluster_cumulative(op);
-  if (along < 0) return fmax(steps, memory / mp_figure_or(figures->window_share, 1));
+  if (along < 0 || !mp_chip_rule(figures, MP_CHIP_RULE_cumulative_scan)) {
+    return fmax(steps, memory / mp_figure_or(figures->window_share, 1));
+  }
   const bool is_last = along + 1 == (int64_t)op->operands[0]->type->rank;
   double passes = mp_figure_or(is_last ? figures->window_scan_last : figures->window_scan, 1);
-  if (staged_cost_bytes(op) <= mp_figure_or(figures->memory_scratch, 0)) {
-    passes = fmin(passes, STAGED_NEAR_PASSES);
+  if (staged_cost_bytes(op) <= mp_figure_or(figures->memory_scratch, 0) &&
+      passes > STAGED_NEAR_PASSES && mp_chip_rule(figures, MP_CHIP_RULE_scan_in_vmem)) {
+    passes = STAGED_NEAR_PASSES;
   }
   return fmax(steps, memory * passes);
 }
@@ -233,7 +243,8 @@ static double staged_cost_fft_kernels(const mp_chip_t *chip, double factors, dou
   enum { PRODUCTS = 3 };
   const mp_chip_figures_t *figures = &chip->figures;
   const double launch = mp_figure_or(figures->product_launch, 0);
-  const bool is_near = bytes <= mp_figure_or(figures->memory_scratch, 0);
+  const bool is_near = bytes <= mp_figure_or(figures->memory_scratch, 0) &&
+                       mp_chip_rule(figures, MP_CHIP_RULE_matmul_vmem_launch);
   const double near = figures->product_scratch_launch + mp_figure_or(figures->product_step, 0);
   return factors * PRODUCTS * (is_near ? mp_figure_or(near, launch) : launch);
 }
@@ -273,10 +284,12 @@ static double staged_cost_fft_parts(const mp_chip_t *chip, const mp_op_t *op,
   const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
   const bool is_argument = given->op == NULL && given->block->parent_op == NULL;
   double bytes = 0;
-  if (mp_dtype_is_complex(from->dtype) && (is_argument || mp_work_bytes_of(from) > scratch)) {
+  if (mp_dtype_is_complex(from->dtype) && (is_argument || mp_work_bytes_of(from) > scratch) &&
+      mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_complex_split)) {
     bytes += 2 * mp_work_bytes_of(from);
   }
-  if (mp_dtype_is_complex(to->dtype) && (users->is_returned || mp_work_bytes_of(to) > scratch)) {
+  if (mp_dtype_is_complex(to->dtype) && (users->is_returned || mp_work_bytes_of(to) > scratch) &&
+      mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_complex_split)) {
     bytes += 2 * mp_work_bytes_of(to);
   }
   return bytes;
@@ -285,9 +298,12 @@ static double staged_cost_fft_parts(const mp_chip_t *chip, const mp_op_t *op,
 // A length is done in factors, each a product with a small matrix; up to WHOLE in one: libtpu
 // 0.0.52 for v6e takes no longer for rows of 200 and 256 than of 128 (26 to 30 us for 2^20
 // elements, 88 of 512).
-static double staged_cost_fft_factors(double length) {
+static double staged_cost_fft_factors(const mp_chip_t *chip, double length) {
   enum { FACTOR = 128, WHOLE = 256 };
-  return length <= WHOLE ? length > 1 : ceil(log(length) / log(FACTOR) - 1e-9);
+  const bool is_one =
+      length <= FACTOR ||
+      (length <= WHOLE && mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_one_factor));
+  return is_one ? length > 1 : ceil(log(length) / log(FACTOR) - 1e-9);
 }
 
 double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -300,14 +316,15 @@ double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_index_list_t lengths = mp_op_ints(op, MP_ATTR_FFT_LENGTH);
   double factors = 0;
   for (uint32_t d = 0; d < lengths.count; ++d) {
-    factors += staged_cost_fft_factors((double)lengths.values[d]);
+    factors += staged_cost_fft_factors(chip, (double)lengths.values[d]);
   }
   const uint32_t type = mp_op_enum(op, MP_ATTR_FFT_TYPE, MP_FFT_FFT);
   const double count =
       mp_irregular_count(type == MP_FFT_RFFT ? op->operands[0]->type : op->results[0].type);
   const staged_users_t users = staged_cost_users(op);
-  const bool is_half =
-      type == MP_FFT_RFFT || type == MP_FFT_IRFFT || users.is_real || staged_cost_is_of_real(op);
+  const bool is_half = (type == MP_FFT_RFFT || type == MP_FFT_IRFFT || users.is_real ||
+                        staged_cost_is_of_real(op)) &&
+                       mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_real_side);
   const double share = is_half ? 0.75 : 1;
   factors = fmax(factors, 1);
   return count * share * factors * chip->figures.fft_element +

@@ -84,17 +84,158 @@
   X(merged_result, "gpu", "layout", "results cut out of a merged matmul are copied for others than loops")
 
 #define MP_CHIP_COST_RULES(X) \
-  X(sparse_core, "tpu", "cost", "large lookups of rows run on SparseCores")
+  X(sparse_core, "tpu", "cost", "large lookups of rows run on SparseCores") \
+  X(random_bits_words, "gpu", "cost", \
+    "random bits are written word by word, and another kernel interleaves the words") \
+  X(select_scatter_kernels, "gpu", "cost", \
+    "select_and_scatter is several kernels, whose intermediate arrays are in HBM") \
+  X(window_in_vmem, "tpu", "cost", "reduce_window is ten times as fast over operands in VMEM") \
+  X(quotient_by_scalar, "both", "cost", \
+    "division by a scalar is multiplication by its reciprocal") \
+  X(matmul_transpose, "tpu", "cost", "transposes in a matmul's fusion are free") \
+  X(matmul_reduced_result, "tpu", "cost", \
+    "a result that its fusion only reduces costs time per tile, half of it hidden by the MXU") \
+  X(matmul_row_sums, "tpu", "cost", \
+    "row sums in the fusion of a large matmul put rows into lanes, with two layout changes") \
+  X(ragged_dot, "tpu", "cost", \
+    "ragged_dot goes through the rows 128 at a time, with one more step per group") \
+  X(matmul_f32_in_vmem, "tpu", "cost", \
+    "an f32 matmul whose operands are in VMEM runs at the bf16 rate") \
+  X(matmul_vmem_launch, "tpu", "cost", \
+    "a matmul whose operands and results are all in VMEM starts faster") \
+  X(matmul_narrow_in_vmem, "tpu", "cost", \
+    "a matmul with operands in VMEM takes longer to start if a 16-bit result stays there") \
+  X(matmul_few_rows, "tpu", "cost", \
+    "with up to 32 rows, streaming the other operand through the MXU bounds a matmul") \
+  X(matvec_reduction, "both", "cost", \
+    "a matmul by a vector is a reduction outside of the matmul unit") \
+  X(chain_by_matrix, "tpu", "cost", \
+    "a chain of batched matmuls runs both matmuls of one matrix in each step") \
+  X(matmul_k_limit, "tpu", "cost", \
+    "windows have at most 2,048 of k, and 1,024 of a long k with both operands in HBM") \
+  X(matmul_sum_in_result, "tpu", "cost", \
+    "parts of k accumulate in the window of an f32 result without an epilogue") \
+  X(matmul_result_in_vmem, "tpu", "cost", \
+    "small matmuls that are all in VMEM write a 32-bit result while they compute it") \
+  X(conv_vmem_write, "tpu", "cost", \
+    "a convolution writes its result into VMEM 1.45 times as fast as into HBM") \
+  X(conv_holes, "tpu", "cost", "the holes of a dilated convolution's input are not multiplied") \
+  X(conv_images_in_lanes, "tpu", "cost", \
+    "a convolution with fewer than 128 features has images in lanes if that is faster") \
+  X(conv_narrow_results, "tpu", "cost", \
+    "result tiles of grouped and packed convolutions have a least time each") \
+  X(conv_group_layout, "tpu", "cost", \
+    "groups of several channels are an outer dimension, with copies around the convolution") \
+  X(conv_weight_gradient, "tpu", "cost", \
+    "a convolution whose window exceeds its result contracts over all of the window") \
+  X(conv_packed_rows, "tpu", "cost", \
+    "a convolution with few input channels contracts over a row of its window at a time") \
+  X(conv_channel_padding, "gpu", "cost", \
+    "channels of a convolution are padded to multiples of eight") \
+  X(depthwise_on_cuda_cores, "gpu", "cost", \
+    "a depthwise convolution runs on CUDA cores at half of their rate if that is faster") \
+  X(batched_tf32, "gpu", "cost", "batched matmuls in TF32 have slower tiles") \
+  X(gather_whole_rows, "tpu", "cost", \
+    "a gather or scatter of whole granules has no cost per slice") \
+  X(gather_from_l2, "gpu", "cost", \
+    "a gather reads a table that fits into L2, or all rows of one, from HBM only once") \
+  X(gather_table_layout, "tpu", "cost", \
+    "the table of a gather is copied into the layout that the gather reads") \
+  X(gather_by_slice, "tpu", "cost", \
+    "a gather of slices at any offset in lanes is a loop with three kernels per slice") \
+  X(gather_from_vmem, "tpu", "cost", \
+    "the TensorCore gathers rows of a table that fits into VMEM from there") \
+  X(sparse_gather_layout, "tpu", "cost", \
+    "SparseCores write rows of 128 lanes, which are copied into the result's tiles") \
+  X(scatter_sorted, "tpu", "cost", "the indices of a scatter that adds are sorted first") \
+  X(scatter_in_vmem, "tpu", "cost", \
+    "a scatter updates an array that the program computed in VMEM if it fits") \
+  X(scatter_layout, "tpu", "cost", \
+    "a scatter into narrow rows writes rows of 128 lanes, which are then copied") \
+  X(scatter_overwrite, "gpu", "cost", "a scatter that sets whole rows does not read them") \
+  X(scatter_updates_read, "tpu", "cost", "a scatter reads its updates from HBM") \
+  X(scatter_scalars, "tpu", "cost", \
+    "scatters of scalars that do not add have a cost per update by the array's size") \
+  X(reverse_outside_tiles, "tpu", "cost", \
+    "reversing a last dimension that is not in tiles is free") \
+  X(strided_by_matmul, "tpu", "cost", \
+    "strided slices and interior pads in lanes are matmuls by ones and zeros") \
+  X(topk_search, "tpu", "cost", \
+    "the few largest of long rows are searched for round by round instead of sorted") \
+  X(topk_partial_sort, "gpu", "cost", "top_k sorts blocks of k elements instead of the whole row") \
+  X(sort_in_lanes, "tpu", "cost", \
+    "a sort of fewer than 128 rows takes 1.6 times as long per element") \
+  X(cumulative_scan, "both", "cost", \
+    "a reduce_window over all preceding elements is a scan with few passes") \
+  X(scan_in_vmem, "tpu", "cost", \
+    "a scan whose operand and result fit into VMEM takes at most 1.6 passes") \
+  X(fft_real_side, "tpu", "cost", "an FFT with a real side takes three quarters of a complex one") \
+  X(fft_complex_split, "tpu", "cost", \
+    "complex arguments and results of an FFT are split into real and imaginary parts") \
+  X(fft_one_factor, "tpu", "cost", \
+    "lengths of an FFT up to 256 are one factor, longer ones have factors of 128") \
+  X(attention_kernel, "both", "cost", \
+    "custom calls of splash, flash and cuDNN attention have the cost of such kernels") \
+  X(splash_backward_core, "tpu", "cost", "backward kernels of splash attention run on one core") \
+  X(pallas_pipeline, "tpu", "cost", \
+    "a Pallas kernel prefetches the next step's blocks while it computes one") \
+  X(ring_in_vmem, "tpu", "cost", \
+    "parts of a collective matmul stay in VMEM if a part and the result fill half of it") \
+  X(ring_scatter_passes, "tpu", "cost", \
+    "a collective matmul with a reduce_scatter moves its result five times through HBM") \
+  X(ring_epilogue, "tpu", "cost", \
+    "the epilogue of a collective matmul is a kernel after its last part")
 
 #define MP_CHIP_SCHEDULE_RULES(X) \
   X(counted_loop, "gpu", "schedule", "a loop with a known trip count has no kernels for its condition") \
-  X(overlap_units, "gpu", "schedule", "a collective takes multiprocessors from the work it overlaps with")
+  X(overlap_units, "gpu", "schedule", "a collective takes multiprocessors from the work it overlaps with") \
+  X(collective_matmul, "tpu", "schedule", \
+    "all_gathers and reduce_scatters become rings that overlap with parts of a matmul") \
+  X(ring_group_limit, "tpu", "schedule", \
+    "groups of more than 32 members have no collective matmuls") \
+  X(ring_link_gain, "tpu", "schedule", \
+    "no collective matmul where the collective is as fast with all of the group's links") \
+  X(ring_least_work, "tpu", "schedule", \
+    "no collective matmul if the matmul takes less than 1.08 times a message of the ring") \
+  X(ring_one_consumer, "tpu", "schedule", \
+    "an all_gather that several matmuls read in the same parts is not a ring") \
+  X(ring_choice, "tpu", "schedule", \
+    "of an operand's all_gather and a sum, the estimated times decide which is a ring") \
+  X(scatter_as_all_reduce, "tpu", "schedule", \
+    "a reduce_scatter without a ring overlaps as an all_reduce does") \
+  X(whole_reduce_scatter, "tpu", "schedule", \
+    "a reduce_scatter of all devices without a ring is an all_reduce and a slice") \
+  X(whole_all_gather, "tpu", "schedule", \
+    "an all_gather of all devices, if more than 32, is an all_reduce of whole arrays") \
+  X(short_gather_sum, "tpu", "schedule", \
+    "an all_gather of parts with fewer than 128 elements is an all_reduce") \
+  X(small_all_reduce_sync, "tpu", "schedule", \
+    "all_reduces of less than 64 KiB do not overlap with compute") \
+  X(combine_all_reduce_only, "tpu", "schedule", \
+    "only all_reduces are combined, not reduce_scatters and all_gathers") \
+  X(gather_in_matmul, "tpu", "schedule", \
+    "an all_gather overlaps only with matmuls, whose kernels carry it") \
+  X(permutes_async, "both", "schedule", \
+    "collective_permutes have a start and a done even if nothing is in between") \
+  X(scalars_hide_nothing, "tpu", "schedule", \
+    "work of the scalar unit alone does not make a collective asynchronous") \
+  X(host_fetch_early, "tpu", "schedule", \
+    "a loop on several devices copies from the host in the iteration before")
 
 #define MP_CHIP_MEMORY_RULES(X) \
   X(received_results, "tpu", "memory", "what a collective gathered or permuted is copied to the program's result") \
   X(carried_moved, "both", "memory", "a carried value that its next value's kernel reads elsewhere is copied") \
   X(carried_copy, "both", "memory", "a carried value that is still read when its next value is written is copied") \
-  X(carried_read_later, "tpu", "memory", "also if a later kernel reads it")
+  X(carried_read_later, "tpu", "memory", "also if a later kernel reads it") \
+  X(matmul_workspace, "gpu", "memory", "programs with matmuls have a workspace for the library") \
+  X(conv_window_layout, "tpu", "memory", \
+    "arguments of reduce_window, results of convolutions are copied to channels in lanes") \
+  X(result_not_in_place, "tpu", "memory", \
+    "only updates write a result of main into the buffer of an operand") \
+  X(reduce_in_place, "both", "memory", \
+    "a fusion that ends in a reduction writes its other results over its operands") \
+  X(ring_buffers, "tpu", "memory", \
+    "a collective matmul has four parts of the array in memory instead of the whole")
 // clang-format on
 
 #define MP_CHIP_RULES(X)    \
