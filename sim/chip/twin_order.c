@@ -3,6 +3,7 @@
 //
 // What is ordered are *items*: a cluster, a collective, a loop or branch, a barrier. A collective
 // that is decomposed beside a product is part of the product's item.
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/schedule/schedule.h"
 #include "sim/chip/twin_order_impl.h"
 
@@ -150,7 +151,8 @@ static void twin_order_put_plainly(order_t *o, mp_twin_order_t *out) {
 static bool twin_order_is_scalar(const order_t *o, const item_t *item) {
   const mp_cluster_t *cluster = mp_cluster_at(&o->b->clusters, item->is.op);
   return o->b->chip->figures.compiler == MP_CHIP_COMPILER_TPU && cluster != NULL &&
-         cluster->work.work_class == MP_WORK_SCALAR;
+         cluster->work.work_class == MP_WORK_SCALAR &&
+         mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_scalars_hide_nothing);
 }
 
 // Whether what is started at a slot is waited for before anything that it can go on beside: before
@@ -161,14 +163,16 @@ static bool twin_order_is_waited_for(const order_t *o, const sort_t *s,
                                      uint32_t num_started) {
   const item_t *item = &o->items.items[s->sorted[slots[i].node]];
   const mp_collective_kind_t kind = o->b->collectives.items[item->is.collective].collective->kind;
-  if (kind == MP_COLLECTIVE_PERMUTE || kind == MP_COLLECTIVE_EXCHANGE) return false;
-  if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(&o->b->chip->figures)) {
+  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  const bool is_permute = kind == MP_COLLECTIVE_PERMUTE || kind == MP_COLLECTIVE_EXCHANGE;
+  if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(figures)) {
     uint32_t next = i + 1;
     while (slots[next].node != slots[i].node && slots[next].part == MP_SCHEDULE_ALL &&
            twin_order_is_scalar(o, &o->items.items[s->sorted[slots[next].node]])) {
       ++next;
     }
-    return num_started == 0 && slots[next].node == slots[i].node;
+    return num_started == 0 && slots[next].node == slots[i].node &&
+           !(is_permute && mp_chip_rule(figures, MP_CHIP_RULE_permutes_async));
   }
   for (uint32_t k = i + 1; slots[k].node != slots[i].node; ++k) {
     if (o->items.items[s->sorted[slots[k].node]].is_product) return false;

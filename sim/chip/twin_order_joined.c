@@ -49,10 +49,10 @@ static bool twin_order_joined_is_summed_whole(const order_t *o, const mp_twin_co
   if (one->overlap == MP_OVERLAP_DECOMPOSED) return false;
   if (twin_order_joined_gathers_short(o, collective)) return true;
   if (collective->kind == MP_COLLECTIVE_REDUCE_SCATTER) {
-    return mp_overlap_sums_whole(figures) && mp_twin_order_num_members(collective) == all;
+    return mp_twin_order_num_members(collective) == all && mp_overlap_sums_whole(figures);
   }
-  return collective->kind == MP_COLLECTIVE_ALL_GATHER && mp_overlap_gathers_whole(figures, all) &&
-         mp_twin_order_num_members(collective) == all;
+  return collective->kind == MP_COLLECTIVE_ALL_GATHER &&
+         mp_twin_order_num_members(collective) == all && mp_overlap_gathers_whole(figures, all);
 }
 
 mp_status_t mp_twin_order_sum_whole_arrays(order_t *o) {

@@ -1,5 +1,6 @@
 // Collectives and copies that a loop does in the round before or behind: they need not wait, or be
 // waited for, in their own.
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/twin_order_impl.h"
 
 typedef mp_twin_ordering_t order_t;
@@ -56,10 +57,13 @@ mp_status_t mp_twin_order_pipeline(order_t *o, const mp_block_t *block) {
   for (uint32_t e = 0; e < o->edges.count; ++e) {
     const edge_t edge = o->edges.items[e];
     const bool is_gather = may_meet && mp_twin_order_kind(o, edge.from) == MP_COLLECTIVE_ALL_GATHER;
-    const bool is_early = is_gather || (may_fetch && twin_order_rounds_is_fetch(o, edge.from));
+    const bool is_fetch = may_fetch && twin_order_rounds_is_fetch(o, edge.from);
+    const bool is_early = before[edge.from] &&
+                          (is_gather || (is_fetch && mp_chip_rule(&o->b->chip->figures,
+                                                                  MP_CHIP_RULE_host_fetch_early)));
     const uint32_t kind = may_meet ? mp_twin_order_kind(o, edge.to) : MP_COLLECTIVE_KINDS;
     const bool is_late = kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_REDUCE;
-    if ((is_early && before[edge.from]) || (is_late && behind[edge.to])) continue;
+    if (is_early || (is_late && behind[edge.to])) continue;
     o->edges.items[count++] = edge;
   }
   o->edges.count = count;

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "collectives/mailbox.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/chip/schedule/overlap.h"
 #include "sim/chip/twin_order_impl.h"
 
@@ -38,6 +39,11 @@ static const mp_cluster_t *twin_rings_cluster(const order_t *o, uint32_t product
 
 static const mp_collective_t *twin_rings_collective(const order_t *o, uint32_t item) {
   return o->b->collectives.items[o->items.items[item].is.collective].collective;
+}
+
+static bool twin_rings_is_decomposed(const order_t *o, uint32_t item) {
+  const uint32_t number = o->items.items[item].is.collective;
+  return number != ORDER_NONE && o->b->collectives.items[number].overlap == MP_OVERLAP_DECOMPOSED;
 }
 
 // At the chip's peak.
@@ -69,7 +75,8 @@ static double twin_rings_collective_seconds(const order_t *o, uint32_t item) {
 static bool twin_rings_is_worth_it(const order_t *o, uint32_t product, uint32_t item) {
   const double least = o->b->chip->figures.overlap_ring_work, rate = o->b->links->bandwidth;
   if (isnan(least) || rate <= 0) return true;
-  return twin_rings_product_seconds(o, product) >= least * twin_rings_part_bytes(o, item) / rate;
+  return twin_rings_product_seconds(o, product) >= least * twin_rings_part_bytes(o, item) / rate ||
+         !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_least_work);
 }
 
 // ---- which factor was gathered ----
@@ -157,7 +164,10 @@ static bool twin_rings_is_shared(const order_t *o, uint32_t item, uint32_t produ
 
 static bool twin_rings_may_be(const order_t *o, uint32_t product, uint32_t item) {
   const mp_collective_t *one = twin_rings_collective(o, item);
-  if (one->kind == MP_COLLECTIVE_ALL_GATHER && twin_rings_is_shared(o, item, product)) return false;
+  if (one->kind == MP_COLLECTIVE_ALL_GATHER && twin_rings_is_shared(o, item, product) &&
+      mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_one_consumer)) {
+    return false;
+  }
   return twin_rings_links_allow(o, one) && twin_rings_is_worth_it(o, product, item);
 }
 
@@ -249,7 +259,10 @@ static uint32_t twin_rings_longer(const order_t *o, const uint32_t *gathers) {
 static uint32_t twin_rings_choose(const order_t *o, const choice_t *choice) {
   const uint32_t gather = twin_rings_longer(o, choice->gathers), scatter = choice->scatter;
   if (gather == ORDER_NONE) return scatter;
-  if ((choice->rings & MP_OP_RING_IN_TERMS) == 0) return gather;
+  if ((choice->rings & MP_OP_RING_IN_TERMS) == 0 ||
+      !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_choice)) {
+    return gather;
+  }
   const double product = twin_rings_product_seconds(o, choice->product);
   const double gathers = twin_rings_collective_seconds(o, gather);
   if (scatter == ORDER_NONE) return product <= gathers ? gather : ORDER_NONE;
@@ -324,10 +337,11 @@ static mp_status_t twin_rings_make_all(const rings_t *r, uint32_t count) {
     if (twin_rings_of(o, i) == 0) continue;
     const choice_t choice = twin_rings_choice(r, i);
     uint32_t chosen = twin_rings_choose(o, &choice);
-    if (chosen == ORDER_NONE || !twin_rings_may_be(o, i, chosen)) continue;
-    const mp_twin_collective_t *one =
-        &o->b->collectives.items[o->items.items[chosen].is.collective];
-    if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
+    if (chosen == ORDER_NONE || !twin_rings_is_decomposed(o, chosen)) continue;
+    if (!twin_rings_may_be(o, i, chosen) ||
+        !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_collective_matmul)) {
+      continue;
+    }
     const bool is_last = --uses[chosen] == 0;  // it has the collective that there is
     if (!is_last) MP_RETURN_IF_ERROR(twin_rings_copy(o, i, chosen, &chosen));
     MP_RETURN_IF_ERROR(twin_rings_make(o, i, chosen, is_last));
@@ -338,6 +352,9 @@ static mp_status_t twin_rings_make_all(const rings_t *r, uint32_t count) {
 mp_status_t mp_twin_order_attach(order_t *o) {
   const uint32_t count = o->items.count;
   rings_t rings;
+  bool has_decomposed = false;
+  for (uint32_t i = 0; i < count; ++i) has_decomposed |= twin_rings_is_decomposed(o, i);
+  if (!has_decomposed) return NULL;
   MP_RETURN_IF_ERROR(twin_rings_start(o, &rings));
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_scatter = mp_twin_order_kind(o, i) == MP_COLLECTIVE_REDUCE_SCATTER;
