@@ -6,6 +6,7 @@
 // sums of it.
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/memory/memory_values.h"
+#include "sim/chip/rules/rules.h"
 
 enum { WAYS = 2, MOVING = 2 * WAYS };
 
@@ -69,7 +70,9 @@ static mp_status_t memory_rings_scatter(const mp_memory_values_t *all,
 
 mp_status_t mp_memory_add_rings(const mp_memory_values_t *all, const mp_memory_rings_t *rings,
                                 mp_arena_t *arena, mp_memory_places_t *places) {
-  for (uint32_t i = 0; i < rings->count; ++i) {
+  const bool is_in_parts =
+      rings->count != 0 && mp_chip_rule(all->figures, MP_CHIP_RULE_ring_buffers);
+  for (uint32_t i = 0; i < rings->count && is_in_parts; ++i) {
     const mp_memory_ring_t *ring = &rings->items[i];
     if (ring->collective->code == MP_OP_REDUCE_SCATTER) {
       MP_RETURN_IF_ERROR(memory_rings_scatter(all, rings, ring, arena, places));

@@ -2,6 +2,7 @@
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/clusters/lookup.h"
 #include "sim/chip/memory/memory_values.h"
+#include "sim/chip/rules/rules.h"
 #include "sim/plan/plan.h"
 
 static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block);
@@ -32,7 +33,8 @@ static bool memory_sweep_is_along(const mp_chip_figures_t *figures, const mp_clu
   if (op->code == MP_OP_CUSTOM_CALL) return memory_sweep_is_aliased(op, operand);
   const bool is_sum = figures->compiler != MP_CHIP_COMPILER_PLAIN &&
                       cluster->leader->code == MP_OP_REDUCE && !cluster->is_rows;
-  if (cluster->has_hero && !is_sum && op != cluster->leader && !member->is_epilogue) return false;
+  const bool is_before = cluster->has_hero && op != cluster->leader && !member->is_epilogue;
+  if (is_before && !(is_sum && mp_chip_rule(figures, MP_CHIP_RULE_reduce_in_place))) return false;
   return op->code != MP_OP_TRANSPOSE &&
          mp_cluster_goes_along(op, kind, mp_cluster_value_count(op->operands[operand]));
 }
@@ -53,13 +55,15 @@ static bool memory_sweep_mixes(const mp_memory_values_t *all, const mp_cluster_t
                                uint32_t number) {
   if (mp_cluster_is_generator(op) || kind == MP_CLUSTER_UPDATE) return false;
   const bool is_moving = work->work_class == MP_WORK_COPY || work->work_class == MP_WORK_GATHER;
-  const bool is_sum = kind == MP_CLUSTER_REDUCTION &&
-                      (all->figures->compiler == MP_CHIP_COMPILER_PLAIN || cluster->is_rows);
-  if (!is_moving && !is_sum && kind != MP_CLUSTER_WINDOW) return false;
+  bool is_of_own = false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    if (all->values[mp_cluster_root(op->operands[i])->id].made_by == number) return true;
+    is_of_own |= all->values[mp_cluster_root(op->operands[i])->id].made_by == number;
   }
-  return false;
+  if (!is_of_own) return false;
+  if (is_moving || kind == MP_CLUSTER_WINDOW) return true;
+  return kind == MP_CLUSTER_REDUCTION &&
+         (all->figures->compiler == MP_CHIP_COMPILER_PLAIN || cluster->is_rows ||
+          !mp_chip_rule(all->figures, MP_CHIP_RULE_reduce_in_place));
 }
 
 // Finds out which values the cluster's ops only read so. False: there are none, because some of its
@@ -85,12 +89,13 @@ static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *c
 
 // ---- copies in another order ----
 
-// Arguments and results of main lie where they waste least; somebody wants one otherwise.
+// Arguments and results of main have the layout that wastes least; by `rule` an op reads or writes
+// one in another layout.
 static void memory_sweep_copy(mp_memory_values_t *all, const mp_value_t *value, double bytes,
-                              uint32_t at) {
+                              uint32_t at, mp_chip_rule_t rule) {
   mp_memory_value_t *place = mp_memory_place_of(all, value);
   const bool is_outer = place->kind == MP_MEMORY_ARGUMENT || place->kind == MP_MEMORY_RESULT;
-  if (!is_outer || !mp_type_is_tensor(value->type)) return;
+  if (!is_outer || !mp_type_is_tensor(value->type) || !mp_chip_rule(all->figures, rule)) return;
   place->copied = (uint64_t)bytes;
   place->copied_first = place->copied_last = at;
 }
@@ -105,7 +110,9 @@ static void memory_sweep_copy_rows(mp_memory_values_t *all, const mp_value_t *va
   const double whole = (double)((last + LANES - 1) / LANES * LANES) / (double)last;
   const double bytes = mp_work_bytes_of(type) * whole;
   const double least = (double)mp_memory_place_of(all, value)->bytes;
-  if (bytes > least * 1.1 && bytes > all->scratch) memory_sweep_copy(all, value, bytes, at);
+  if (bytes > least * 1.1 && bytes > all->scratch) {
+    memory_sweep_copy(all, value, bytes, at, MP_CHIP_RULE_conv_window_layout);
+  }
 }
 
 // Tables lie as lookups want them: in scratch memory, but not for SparseCores.
@@ -114,7 +121,9 @@ static void memory_sweep_copy_table(mp_memory_values_t *all, const mp_op_t *op, 
   if (lookup.is_stepwise || !mp_lookup_is_formed(op, &lookup)) return;
   const double bytes = mp_lookup_form_bytes(op, &lookup);
   const bool is_near = bytes <= all->scratch && !mp_lookup_is_apart(all->figures, op);
-  if (!is_near) memory_sweep_copy(all, op->operands[0], bytes, at);
+  if (!is_near) {
+    memory_sweep_copy(all, op->operands[0], bytes, at, MP_CHIP_RULE_gather_table_layout);
+  }
 }
 
 // What a GPU writes between the kernels of one op lies beside the op's result.
@@ -124,7 +133,7 @@ static void memory_sweep_selected(mp_memory_values_t *all, const mp_cluster_t *c
        m = all->clusters->members.items[m].next) {
     const mp_op_t *op = all->clusters->members.items[m].op;
     const double bytes = mp_cluster_selected_bytes(op);
-    if (bytes == 0) continue;
+    if (bytes == 0 || !mp_chip_rule(all->figures, MP_CHIP_RULE_select_scatter_kernels)) continue;
     mp_memory_value_t *place = &all->values[op->results[0].id];
     place->copied = (uint64_t)bytes;
     place->copied_first = place->copied_last = cluster->last->id;
@@ -158,7 +167,8 @@ static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_clu
   if (value->kind != MP_MEMORY_TEMPORARY || alias >= 0) return false;
   mp_work_t work;
   return !is_result || all->figures->compiler != MP_CHIP_COMPILER_TPU ||
-         mp_cluster_kind(all->figures, cluster->leader, &work) == MP_CLUSTER_UPDATE;
+         mp_cluster_kind(all->figures, cluster->leader, &work) == MP_CLUSTER_UPDATE ||
+         !mp_chip_rule(all->figures, MP_CHIP_RULE_result_not_in_place);
 }
 
 static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluster_t *cluster,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "sim/chip/memory/memory_impl.h"
+#include "sim/chip/rules/rules.h"
 
 // ---- planning ----
 
@@ -66,7 +67,8 @@ static mp_status_t twin_memory_plan_in(const mp_chip_figures_t *figures,
   MP_RETURN_IF_ERROR(mp_memory_find_places(figures, clusters, program, rings, scratch, &places,
                                            &on_host, &num_positions));
   const double workspace = mp_figure_or(figures->memory_workspace, 0);
-  if (workspace > 0 && twin_memory_has_product(clusters)) {
+  if (workspace > 0 && twin_memory_has_product(clusters) &&
+      mp_chip_rule(figures, MP_CHIP_RULE_matmul_workspace)) {
     MP_RETURN_IF_ERROR(
         MP_ARRAY_PUSH(scratch, &places,
                       (mp_memory_place_t){.bytes = (uint64_t)workspace, .last = num_positions}));
