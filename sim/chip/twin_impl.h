@@ -150,10 +150,6 @@ double mp_twin_bytes_split(const mp_twin_builder_t *b, const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op);
 // What is known of the uses of a value; NULL: it has none.
 const mp_twin_use_t *mp_twin_use_of(const mp_twin_builder_t *b, const mp_value_t *value);
-// Adds the kernel that puts factors side by side, at the first of the products that become one.
-MP_NODISCARD mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op);
-// Adds the kernel that copies a product's result out of that of the one of which it became a part.
-MP_NODISCARD mp_status_t mp_twin_cut_result(mp_twin_builder_t *b, const mp_op_t *op);
 // Adds the kernels that pad what a product reads, where the library wants longer rows.
 MP_NODISCARD mp_status_t mp_twin_pad_factors(mp_twin_builder_t *b, const mp_op_t *op);
 

@@ -59,7 +59,6 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
     at = member->next;
   }
   MP_RETURN_IF_ERROR(mp_twin_turn_factors(b, cluster->leader));
-  MP_RETURN_IF_ERROR(mp_twin_join_factors(b, cluster->leader));
   MP_RETURN_IF_ERROR(mp_twin_pad_factors(b, cluster->leader));
   const mp_work_t *work = &cluster->work;
   const double bytes = cluster->bytes + twin_kernels_bytes_copied(b, cluster);
@@ -74,6 +73,5 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
       .bytes = bytes,
       .seconds = twin_kernels_seconds(b, cluster, bytes, ring),
   };
-  MP_RETURN_IF_ERROR(mp_twin_put_kernel(b, &kernel));
-  return mp_twin_cut_result(b, cluster->leader);
+  return mp_twin_put_kernel(b, &kernel);
 }

@@ -71,17 +71,13 @@ static bool twin_rounds_holds(const mp_twin_builder_t *b, const mp_cluster_t *ma
 static const mp_cluster_access_t *twin_rounds_clash(const mp_twin_builder_t *b,
                                                     const mp_block_t *body, const mp_value_t *now,
                                                     const mp_value_t *next) {
-  const bool is_tpu = b->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
-  bool is_read_later = false;
   for (uint32_t i = 0; i < b->clusters.clusters.count; ++i) {
     const mp_cluster_t *cluster = &b->clusters.clusters.items[i];
     if (cluster->first_member == MP_CLUSTER_NONE || cluster->block != body) continue;
     const mp_cluster_access_t *write = twin_rounds_access(b, cluster, next, true);
     if (write != NULL) {
-      return is_read_later || twin_rounds_holds(b, cluster, now) ? write : NULL;
+      return twin_rounds_holds(b, cluster, now) ? write : NULL;
     }
-    is_read_later |= is_tpu && twin_rounds_access(b, cluster, now, false) != NULL &&
-                     mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_read_later);
   }
   return NULL;
 }

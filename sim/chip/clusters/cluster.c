@@ -28,24 +28,6 @@ static mp_status_t cluster_join_all(mp_cluster_find_t *find, const mp_cluster_op
   return NULL;
 }
 
-// Whether reading the result takes more bytes than making it: a conversion to a wider type.
-static bool cluster_widens(const mp_cluster_find_t *find, const mp_cluster_op_t *at) {
-  return at->op->code == MP_OP_CONVERT && find->users.count > 0 &&
-         mp_work_bytes_of(at->op->operands[0]->type) < at->bytes &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_widening_convert);
-}
-
-// All that can make the result do so, though `writer` writes it for others.
-static mp_status_t cluster_join_others(mp_cluster_find_t *find, const mp_cluster_op_t *at,
-                                       uint32_t writer) {
-  for (uint32_t i = 0; i < find->users.count; ++i) {
-    const mp_cluster_user_t user = find->users.items[i];
-    if (user.cluster == writer || !mp_cluster_accepts(find, at, &user)) continue;
-    MP_RETURN_IF_ERROR(mp_cluster_join(find, at, &user));
-  }
-  return NULL;
-}
-
 // The cluster goes through the rows of a reduction again.
 static void cluster_keep_rows(mp_cluster_find_t *find, const mp_cluster_op_t *at, uint32_t number) {
   mp_cluster_state_t *state = &find->states.items[number];
@@ -53,72 +35,18 @@ static void cluster_keep_rows(mp_cluster_find_t *find, const mp_cluster_op_t *at
   state->row = fmax(state->row, mp_cluster_row(at->op));
 }
 
-// Whether somebody reads a result.
-static bool cluster_is_used(const mp_cluster_find_t *find, const mp_cluster_op_t *at) {
-  return find->users.count > 0 || at->memory_use != MP_CLUSTER_NONE;
-}
-
-// Those of several clusters that go through the rows of a reduction again make it themselves, as
-// XLA's compiler for GPUs has it: they read the rows anyway. The others are left.
-static mp_status_t cluster_give_rows(mp_cluster_find_t *find, const mp_cluster_op_t *at) {
-  if (find->compiler != MP_CHIP_COMPILER_GPU || at->kind != MP_CLUSTER_REDUCTION) return NULL;
-  if (find->users.count < 2 || !mp_chip_rule(find->figures, MP_CHIP_RULE_rows_by_all)) return NULL;
-  uint32_t num_left = 0;
-  for (uint32_t i = 0; i < find->users.count; ++i) {
-    const mp_cluster_user_t user = find->users.items[i];
-    if (!mp_cluster_keeps_rows(find, at, &user)) {
-      find->users.items[num_left++] = user;
-      continue;
-    }
-    cluster_keep_rows(find, at, user.cluster);
-    MP_RETURN_IF_ERROR(mp_cluster_join(find, at, &user));
-  }
-  find->users.count = num_left;
-  return NULL;
-}
-
-// Whether some user wants in memory what a kernel makes that has rows at hand. That kernel has no
-// other result.
-static bool cluster_is_summed_across(const mp_cluster_find_t *find, const mp_cluster_op_t *at) {
-  if (at->kind != MP_CLUSTER_LOOP) return false;
-  for (uint32_t i = 0; i < find->users.count; ++i) {
-    if (mp_cluster_sums_across(find, at, &find->users.items[i])) return true;
-  }
-  return false;
-}
-
-// Whether a kernel that goes through rows has to write what it makes of them, as it would take
-// longer to make it again: nothing that reads it is in that kernel.
-static bool cluster_ends_rows(const mp_cluster_find_t *find, const mp_cluster_op_t *at) {
-  return find->compiler == MP_CHIP_COMPILER_GPU && at->kind == MP_CLUSTER_LOOP &&
-         find->users.count > 1 && at->memory_use == MP_CLUSTER_NONE &&
-         mp_cluster_is_of_rows(find, at->op) && mp_cluster_line(at->op) <= find->rows_most &&
-         !mp_cluster_pays_again(find, at->op) &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_rows_written);
-}
-
 static mp_status_t cluster_decide(mp_cluster_find_t *find, const mp_cluster_op_t *at) {
-  const bool had_users = find->users.count > 0;
-  MP_RETURN_IF_ERROR(cluster_give_rows(find, at));
-  if (had_users && !cluster_is_used(find, at)) return NULL;
-  const bool is_summed = cluster_is_summed_across(find, at);
-  const bool widens = is_summed || cluster_widens(find, at);
-  if (find->users.count > 0 && !is_summed && !cluster_ends_rows(find, at)) {
+  if (find->users.count > 0) {
     const mp_cluster_user_t first = *mp_cluster_first_user(find);
     const bool accepts = mp_cluster_accepts(find, at, &first);
     const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
     const bool keeps_rows = accepts && at->kind == MP_CLUSTER_REDUCTION && first.is_reused;
-    const bool is_slow = mp_cluster_has_few_blocks(find, first.cluster);
-    const bool is_left = is_slow && is_only && at->kind == MP_CLUSTER_LOOP &&
-                         mp_op_has(at->op, MP_OP_TRAIT_ELEMENTWISE) &&
-                         !mp_cluster_pays_again(find, at->op);
-    if (accepts && is_only && !is_left) {
+    if (accepts && is_only) {
       if (keeps_rows) cluster_keep_rows(find, at, first.cluster);
       return mp_cluster_join(find, at, &first);
     }
     // What is broadcast, sliced or a factor of a product is no array that the cluster goes through.
-    const bool may_write = accepts && !is_slow &&
-                           ((first.is_along && !first.is_reused) || keeps_rows) &&
+    const bool may_write = accepts && ((first.is_along && !first.is_reused) || keeps_rows) &&
                            find->states.items[first.cluster].place < at->memory_use;
     if (at->memory_use == MP_CLUSTER_NONE && mp_cluster_should_copy(find, at, &first, may_write)) {
       return cluster_join_all(find, at);
@@ -126,30 +54,12 @@ static mp_status_t cluster_decide(mp_cluster_find_t *find, const mp_cluster_op_t
     if (may_write) {
       if (keeps_rows) cluster_keep_rows(find, at, first.cluster);
       MP_RETURN_IF_ERROR(mp_cluster_write(find, at, first.cluster));
-      if (widens) MP_RETURN_IF_ERROR(cluster_join_others(find, at, first.cluster));
       return mp_cluster_join(find, at, &first);
     }
   }
   const uint32_t number = find->out->clusters.count;
   MP_RETURN_IF_ERROR(mp_cluster_begin(find, at));
-  MP_RETURN_IF_ERROR(mp_cluster_write(find, at, number));
-  return widens ? cluster_join_others(find, at, number) : NULL;
-}
-
-// Makes an op a cluster of its own, which writes what others read.
-static mp_status_t cluster_set_apart(mp_cluster_find_t *find, const mp_cluster_op_t *at) {
-  const uint32_t number = find->out->clusters.count;
-  MP_RETURN_IF_ERROR(mp_cluster_begin(find, at));
   return mp_cluster_write(find, at, number);
-}
-
-// Whether the op is so dear that XLA's compiler for GPUs writes it for the kernels that read it. It
-// makes one kernel of these afterwards.
-static bool cluster_is_dear_to_all(const mp_cluster_find_t *find, const mp_cluster_op_t *at) {
-  return find->compiler == MP_CHIP_COMPILER_GPU && find->users.count > 1 &&
-         at->kind == MP_CLUSTER_LOOP && at->memory_use == MP_CLUSTER_NONE &&
-         mp_op_has(at->op, MP_OP_TRAIT_ELEMENTWISE) && !mp_cluster_pays_again(find, at->op) &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_shared);
 }
 
 static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
@@ -165,14 +75,9 @@ static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
   // All users make broadcasts and iotas themselves, unless one of them wants it in memory.
   const bool is_free = mp_cluster_is_generator(op) || op->code == MP_OP_TRANSPOSE ||
                        (op->num_results == 1 && mp_cluster_is_folded(&op->results[0]));
-  // Of what is looked up in a table the table's own elements are read.
-  const bool is_seen_through =
-      find->compiler == MP_CHIP_COMPILER_GPU &&
-      (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || mp_cluster_is_cut(op) || op->code == MP_OP_GATHER);
-  if ((is_free || is_seen_through) && !cluster_is_used(find, &at)) return NULL;
-  const bool is_dear = cluster_is_dear_to_all(find, &at);
+  const bool is_used = find->users.count > 0 || at.memory_use != MP_CLUSTER_NONE;
+  if (is_free && !is_used) return NULL;
   if (op->num_results == 1) mp_cluster_join_siblings(find, &op->results[0]);
-  if (is_dear && find->users.count == 1) return cluster_set_apart(find, &at);
   return cluster_decide(find, &at);
 }
 
@@ -237,7 +142,6 @@ static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
   find.scratch = mp_figure_or(figures->memory_scratch, 0);
   find.resident = mp_figure_or(figures->product_resident, 0);
   find.figures = figures;
-  find.keeps_rows = !isnan(figures->product_rows);
   find.is_shared_out = mp_figure_or(figures->cluster_cores, 1) > 1;
   return find;
 }
@@ -256,7 +160,6 @@ mp_status_t mp_clusters_find(mp_module_t *module, const mp_chip_figures_t *figur
   }
   MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
   mp_status_t status = mp_cluster_find_merged(&find);
-  if (status == NULL) status = mp_cluster_note_tables(&find, module->main->body);
   if (status == NULL) status = mp_cluster_note_uses(&find, module->main->body);
   if (status == NULL) status = cluster_sweep(&find, module->main->body);
   if (status == NULL) status = mp_cluster_find_bytes(&find);

@@ -54,7 +54,6 @@ typedef struct {
   double bytes;     // as they lie on the chip, with the padding of tiles
   bool is_scratch;  // the value stays in scratch memory
   bool is_again;    // the same, by a read before this one
-  bool is_narrow;   // f32 that only products read, which lies in bf16
   bool is_fetched;  // it is copied there beside earlier work; of a write: from there beside later
   uint8_t sides;    // of a read: mp_cluster_side_t
   uint32_t copy;    // of a read: the layout copy that is read in its place; MP_LAYOUT_NONE: none

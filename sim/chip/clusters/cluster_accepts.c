@@ -41,33 +41,6 @@ static bool cluster_accepts_is_library_epilogue(const mp_cluster_find_t *find, u
   return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
 }
 
-// Whether the result of a product is cut out of a larger one: a library that puts it there does no
-// more with it.
-static bool cluster_accepts_is_cut(const mp_cluster_find_t *find, const mp_op_t *op) {
-  mp_product_padding_t padding;
-  if (mp_cluster_merged(find->out, op) == NULL &&
-      !(mp_cluster_pads(find->figures, op, &padding) && padding.m * padding.n > 1)) {
-    return false;
-  }
-  return mp_chip_rule(find->figures, MP_CHIP_RULE_cut_gemm_epilogue);
-}
-
-// Whether what follows a sum may be in its kernel: XLA's compiler for GPUs has nothing there but
-// ops of one operand (IsIntermediate), unless each thread adds up for itself. Of sums of many
-// elements that is a kernel of a few numbers, which stays with them here: apart it would come
-// between sums that are one kernel, since clusters are in the order of the program.
-static bool cluster_accepts_is_behind_sum(const mp_cluster_find_t *find, uint32_t number,
-                                          const mp_op_t *sum) {
-  enum { FEW = 64 };
-  if (find->compiler != MP_CHIP_COMPILER_GPU || mp_cluster_is_summed_by_threads(sum)) return true;
-  if (mp_cluster_extent(sum, MP_CLUSTER_REDUCTION) > FEW * mp_cluster_op_count(sum)) return true;
-  uint32_t at = find->out->clusters.items[number].first_member;
-  while (at != MP_CLUSTER_NONE && find->out->members.items[at].op->num_operands == 1) {
-    at = find->out->members.items[at].next;
-  }
-  return at == MP_CLUSTER_NONE || !mp_chip_rule(find->figures, MP_CHIP_RULE_short_sum_epilogue);
-}
-
 // Whether a product or a reduction may end in the cluster that goes through its result.
 static bool cluster_accepts_takes_result(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
                                          const mp_cluster_user_t *user) {
@@ -81,11 +54,10 @@ static bool cluster_accepts_takes_result(const mp_cluster_find_t *find, const mp
   if (cluster->count != mp_cluster_op_count(at->op)) return false;
   const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
   if (at->kind == MP_CLUSTER_REDUCTION) {
-    return kind == MP_CLUSTER_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU &&
-           cluster_accepts_is_behind_sum(find, user->cluster, at->op);
+    return kind == MP_CLUSTER_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU;
   }
   if (find->compiler == MP_CHIP_COMPILER_GPU) {
-    return kind == MP_CLUSTER_LOOP && is_only && !cluster_accepts_is_cut(find, at->op) &&
+    return kind == MP_CLUSTER_LOOP && is_only &&
            cluster_accepts_is_library_epilogue(find, user->cluster, at->op) &&
            mp_chip_rule(find->figures, MP_CHIP_RULE_gemm_epilogue);
   }
@@ -97,47 +69,6 @@ static bool cluster_accepts_takes_factor(const mp_cluster_find_t *find, const mp
                                          const mp_cluster_user_t *user) {
   const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
   return is_only && !user->is_reused && mp_cluster_chains(find, at->op, &at->work, user);
-}
-
-// Whether a cluster reads, for all of their elements, the array that rows are made of.
-static bool cluster_accepts_reads_rows(const mp_cluster_find_t *find, uint32_t number,
-                                       const mp_op_t *op) {
-  enum { OPS_MOST = 6 };
-  const mp_value_t *value = mp_cluster_root(op->operands[0]);
-  for (uint32_t i = 0; i < OPS_MOST && value != NULL; ++i) {
-    if (mp_cluster_reads(find, number, value)) return true;
-    value = value->op == NULL ? NULL : mp_cluster_rows_operand(find, value->op);
-  }
-  return false;
-}
-
-// Whether a cluster reads all arrays that a value is made of element by element, or makes them.
-static bool cluster_accepts_is_at_hand(const mp_cluster_find_t *find, uint32_t number,
-                                       const mp_value_t *value, uint32_t depth) {
-  if (mp_cluster_reads(find, number, value)) return true;
-  const mp_op_t *op = value->op;
-  if (op == NULL || depth == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
-    if (of == NULL || is_reused) continue;
-    if (!cluster_accepts_is_at_hand(find, number, of, depth - 1)) return false;
-  }
-  return true;
-}
-
-// Whether what a reduction of rows sums up is in the cluster anyway, which goes through such rows
-// again.
-static bool cluster_accepts_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op,
-                                       uint32_t number) {
-  enum { OPS_MOST = 6 };
-  if (mp_cluster_meets_rows(find, op) && cluster_accepts_reads_rows(find, number, op) &&
-      mp_chip_rule(find->figures, MP_CHIP_RULE_rows_meet)) {
-    return true;
-  }
-  return mp_cluster_meets_diamond(find, op) &&
-         cluster_accepts_is_at_hand(find, number, mp_cluster_root(op->operands[0]), OPS_MOST) &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_rows_diamond);
 }
 
 bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
@@ -156,15 +87,12 @@ bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t 
     return is_only && mp_cluster_is_of_softmax(at->op) &&
            mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_rows);
   }
-  if (state->is_untiled && mp_chip_rule(find->figures, MP_CHIP_RULE_untiled_rows)) return false;
   if (mp_cluster_is_turned(find, at->op) &&
       mp_chip_rule(find->figures, MP_CHIP_RULE_transposed_rows))
     return false;
-  if (is_only && cluster_accepts_meets_rows(find, at->op, user->cluster)) return true;
   return (mp_cluster_closes_rows(find, at->op) &&
           mp_chip_rule(find->figures, MP_CHIP_RULE_rows_close)) ||
-         (mp_cluster_follows_rows(find, at->op) && !mp_cluster_sums_written(find, at->op) &&
-          (is_only || mp_cluster_pays_sum_again(find, at->op)) &&
+         (is_only && mp_cluster_follows_rows(find, at->op) &&
           mp_chip_rule(find->figures, MP_CHIP_RULE_rows_follow));
 }
 
@@ -196,17 +124,6 @@ static bool cluster_accepts_is_made_again(const mp_cluster_find_t *find,
          !mp_chip_rule(find->figures, MP_CHIP_RULE_cumulative_inputs);
 }
 
-bool mp_cluster_sums_across(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
-                            const mp_cluster_user_t *user) {
-  if (find->compiler != MP_CHIP_COMPILER_GPU) return false;
-  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
-  return find->states.items[user->cluster].kind == MP_CLUSTER_REDUCTION && !cluster->is_rows &&
-         cluster->leader->code == MP_OP_REDUCE && mp_cluster_row(cluster->leader) == 0 &&
-         (mp_cluster_needs_rows(find, at->op) ||
-          (at->memory_use != MP_CLUSTER_NONE && mp_cluster_has_rows(find, at->op))) &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_sum_across_rows);
-}
-
 // Whether the cluster does not compute what is dear more often than pays.
 static bool cluster_accepts_is_cheap(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
                                      const mp_cluster_user_t *user) {
@@ -222,8 +139,7 @@ static bool cluster_accepts_is_cheap(const mp_cluster_find_t *find, const mp_clu
       mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_broadcast)) {
     return false;
   }
-  return mp_cluster_pays_times(find, at, user) ||
-         !mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_copies);
+  return true;
 }
 
 bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
@@ -239,17 +155,6 @@ bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at
   if (at->kind == MP_CLUSTER_WINDOW) return cluster_accepts_takes_windows(find, at, user);
   if (at->kind != MP_CLUSTER_LOOP) return false;
   const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
-  if (find->compiler == MP_CHIP_COMPILER_GPU && cluster->is_rows && mp_cluster_is_untiled(at->op) &&
-      mp_chip_rule(find->figures, MP_CHIP_RULE_untiled_rows)) {
-    return false;
-  }
-  // A kernel that keeps rows writes an array, and no part of one in its place.
-  if (find->compiler == MP_CHIP_COMPILER_GPU &&
-      find->states.items[user->cluster].kind == MP_CLUSTER_UPDATE &&
-      mp_cluster_is_of_rows(find, at->op) &&
-      mp_chip_rule(find->figures, MP_CHIP_RULE_update_of_rows)) {
-    return false;
-  }
   if (find->compiler == MP_CHIP_COMPILER_GPU && mp_cluster_cumulative(cluster->leader) >= 0 &&
       !cluster_accepts_is_made_again(find, at)) {
     return false;
@@ -258,11 +163,6 @@ bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at
       mp_chip_rule(find->figures, MP_CHIP_RULE_code_size)) {
     return false;
   }
-  if (mp_cluster_is_turned_for(find, at->op, user->cluster) &&
-      mp_chip_rule(find->figures, MP_CHIP_RULE_gather_for_sum)) {
-    return false;
-  }
-  if (mp_cluster_sums_across(find, at, user)) return false;
   if (mp_cluster_overwrites_source(find, at->op, user->cluster) &&
       mp_chip_rule(find->figures, MP_CHIP_RULE_update_source)) {
     return false;

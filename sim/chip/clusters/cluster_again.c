@@ -132,18 +132,6 @@ static double cluster_again_chain(const mp_cluster_find_t *find, const double *f
   return work;
 }
 
-static double cluster_again_spread(const mp_cluster_find_t *find, const mp_op_t *op);
-
-// What ops that make a value read of values that are broadcast.
-static double cluster_again_chain_spread(const mp_cluster_find_t *find, const mp_op_t *op,
-                                         uint32_t ops_most) {
-  double spread = 0;
-  cluster_again_chain_t chain = {.count = 0};
-  cluster_again_add_chain(find, op, ops_most, &chain);
-  for (uint32_t i = 0; i < chain.count; ++i) spread += cluster_again_spread(find, chain.ops[i]);
-  return spread;
-}
-
 static double cluster_again_both(double work, double bytes) {
   return work + bytes - CLUSTER_AGAIN_HIDDEN * fmin(work, bytes);
 }
@@ -165,78 +153,12 @@ double mp_cluster_source_bytes(const mp_cluster_find_t *find, const mp_value_t *
 // What a kernel has to do and what it moves without the op at hand, in bytes of memory.
 typedef struct {
   double work, bytes;
-  double spread;       // read again and again, for elements into which it is broadcast
-  double read, share;  // how much longer than with many blocks it takes to read, and to work
-  double cached;       // and to read from caches, beside what it takes from memory
 } cluster_again_kernel_t;
-
-// How much sooner than from memory comes what is read again, from the caches (kL2CacheSpeedup times
-// kL1CacheSpeedup).
-#define CLUSTER_AGAIN_CACHED 20.0
-
-static bool cluster_again_counts_blocks(const mp_cluster_find_t *find) {
-  return cluster_again_figures(find) != NULL &&
-         find->figures->cluster_again.count == CLUSTER_AGAIN_COUNT;
-}
-
-// The bits of an element of the narrowest array that a kernel goes through.
-static uint32_t cluster_again_narrowest(const mp_cluster_find_t *find,
-                                        const mp_cluster_t *cluster) {
-  uint32_t num_seen = 0;
-  uint32_t least = (uint32_t)mp_dtype_bits(cluster->leader->operands[0]->type->dtype);
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
-       at = find->out->members.items[at].next) {
-    const mp_op_t *op = find->out->members.items[at].op;
-    if (++num_seen > CLUSTER_AGAIN_MEMBERS_MOST) break;
-    if (op->code != MP_OP_CONVERT) continue;
-    const uint32_t bits = (uint32_t)mp_dtype_bits(op->operands[0]->type->dtype);
-    if (bits < least) least = bits;
-  }
-  return least;
-}
-
-// A kernel of few blocks: each of them asks for no more than so many bytes at a time, and there are
-// multiprocessors without one.
-static void cluster_again_set_blocks(const mp_cluster_find_t *find, uint32_t number,
-                                     cluster_again_kernel_t *kernel) {
-  kernel->read = kernel->share = 1;
-  kernel->cached = 1 / CLUSTER_AGAIN_CACHED;
-  const mp_cluster_t *cluster = &find->out->clusters.items[number];
-  if (!cluster_again_counts_blocks(find) || cluster->is_rows) return;
-  if (find->states.items[number].kind != MP_CLUSTER_REDUCTION) return;
-  const double *figures = find->figures->cluster_again.each;
-  const double blocks =
-      fmax(1, mp_cluster_blocks(cluster->leader, cluster_again_narrowest(find, cluster)));
-  kernel->read = fmax(1, figures[CLUSTER_AGAIN_BLOCKS] / blocks);
-  kernel->cached = fmax(kernel->cached, figures[CLUSTER_AGAIN_BLOCKS] / blocks);
-  kernel->share = fmax(1, figures[CLUSTER_AGAIN_UNITS] / blocks);
-}
-
-bool mp_cluster_has_few_blocks(const mp_cluster_find_t *find, uint32_t number) {
-  cluster_again_kernel_t kernel = {0};
-  cluster_again_set_blocks(find, number, &kernel);
-  return kernel.read > 1 && mp_chip_rule(find->figures, MP_CHIP_RULE_few_blocks);
-}
-
-// The bytes that an op reads of values that are broadcast, as often as it reads them.
-static double cluster_again_spread(const mp_cluster_find_t *find, const mp_op_t *op) {
-  double sum = 0;
-  if (!cluster_again_counts_blocks(find) || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
-    const double count = value == NULL ? 0 : mp_cluster_value_count(value);
-    if (!is_reused || count == 0) continue;
-    sum += mp_work_bytes_of(value->type) / count * mp_cluster_op_count(op);
-  }
-  return sum;
-}
 
 // What a kernel takes, in bytes of memory. Few blocks read what the cache has no faster than they
 // read memory.
 static double cluster_again_takes(cluster_again_kernel_t kernel) {
-  return cluster_again_both(kernel.work * kernel.share,
-                            kernel.bytes * kernel.read + kernel.spread * kernel.cached);
+  return cluster_again_both(kernel.work, kernel.bytes);
 }
 
 // Adds what one op of a kernel does and moves: of sums, what they sum up counts.
@@ -274,12 +196,10 @@ static cluster_again_kernel_t cluster_again_kernel(const mp_cluster_find_t *find
   cluster_again_kernel_t kernel = {0};
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   uint32_t num_seen = 0;
-  cluster_again_set_blocks(find, number, &kernel);
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
     const mp_cluster_member_t *member = &find->out->members.items[at];
     cluster_again_add(figures, member->op, member->op == cluster->last, &kernel);
     kernel.bytes += cluster_again_read(find, cluster, member->op, but);
-    kernel.spread += cluster_again_spread(find, member->op);
     if (++num_seen == CLUSTER_AGAIN_MEMBERS_MOST) break;
     at = member->next;
   }
@@ -288,7 +208,7 @@ static cluster_again_kernel_t cluster_again_kernel(const mp_cluster_find_t *find
 
 // What the op takes by itself, and kernels that read it, if it is written or if they make it.
 typedef struct {
-  double work, in, out, spread;
+  double work, in, out;
   double written, again;
 } cluster_again_ways_t;
 
@@ -299,7 +219,6 @@ static void cluster_again_reader(cluster_again_ways_t *ways, cluster_again_kerne
   reader.bytes += ways->out;
   makes.bytes += ways->in;
   makes.work += times * ways->work;
-  makes.spread += ways->spread;
   ways->written += cluster_again_takes(reader);
   ways->again += cluster_again_takes(makes);
 }
@@ -310,25 +229,15 @@ static cluster_again_ways_t cluster_again_ways(const mp_cluster_find_t *find, co
   cluster_again_ways_t ways = {
       .work = cluster_again_chain(find, figures, op, CLUSTER_AGAIN_CHAIN_MOST),
       .in = mp_cluster_source_bytes(find, result, CLUSTER_AGAIN_OPS_MOST),
-      .out = mp_work_bytes_of(result->type),
-      .spread = cluster_again_chain_spread(find, op, CLUSTER_AGAIN_CHAIN_MOST)};
+      .out = mp_work_bytes_of(result->type)};
   ways.written =
-      cluster_again_both(ways.work, ways.in + ways.out + ways.spread / CLUSTER_AGAIN_CACHED) +
-      figures[CLUSTER_AGAIN_LAUNCH] * 1e6;
+      cluster_again_both(ways.work, ways.in + ways.out) + figures[CLUSTER_AGAIN_LAUNCH] * 1e6;
   return ways;
 }
 
 double mp_cluster_line(const mp_op_t *op) {
   const mp_type_t *type = op->results[0].type;
   return type->rank > 0 ? (double)type->dims[type->rank - 1] : 1;
-}
-
-// Whether one of those that read the op at hand has few blocks.
-static bool cluster_again_is_slow(const mp_cluster_find_t *find) {
-  for (uint32_t i = 0; i < find->users.count; ++i) {
-    if (mp_cluster_has_few_blocks(find, find->users.items[i].cluster)) return true;
-  }
-  return false;
 }
 
 // Adds a kernel that reads the op: of sums that read the same array each is a kernel when the
@@ -344,7 +253,6 @@ static void cluster_again_each(const mp_cluster_find_t *find, const double *figu
   }
   if (num_sums < 1) num_sums = 1;
   kernel.work /= num_sums;
-  kernel.spread /= num_sums;
   for (uint32_t i = 0; i < num_sums; ++i) cluster_again_reader(ways, kernel, 1);
 }
 
@@ -352,7 +260,7 @@ bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
   const double *figures = cluster_again_figures(find);
   if (figures == NULL || op->num_results != 1) return true;
   cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
-  if (ways.work <= ways.out && !cluster_again_is_slow(find)) return true;
+  if (ways.work <= ways.out) return true;
   if (find->users.count < CLUSTER_AGAIN_ROWS_READERS && mp_cluster_is_of_rows(find, op) &&
       mp_cluster_line(op) <= find->rows_most) {
     return true;
@@ -361,140 +269,4 @@ bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
     cluster_again_each(find, figures, op, find->users.items[i].cluster, &ways);
   }
   return ways.again <= ways.written || !mp_chip_rule(find->figures, MP_CHIP_RULE_cost_model);
-}
-
-// Whether somebody measured that an op is dear, or it changes the type of what is.
-static bool cluster_again_is_dear(const mp_cluster_find_t *find, const mp_op_t *op) {
-  if (op->code == MP_OP_CONVERT) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, 0, &is_reused);
-    if (value != NULL && !is_reused && value->op != NULL) op = value->op;
-  }
-  const cluster_again_t member = cluster_again_member(op);
-  return member >= CLUSTER_AGAIN_DIVIDE && member < CLUSTER_AGAIN_CODES;
-}
-
-// Whether a sum of rows is among what an op is made of.
-static bool cluster_again_comes_of_sum(const mp_cluster_find_t *find, const mp_op_t *op) {
-  cluster_again_chain_t chain = {.count = 0};
-  cluster_again_add_chain(find, op, CLUSTER_AGAIN_CHAIN_MOST, &chain);
-  for (uint32_t i = 0; i < chain.count; ++i) {
-    for (uint32_t j = 0; j < chain.ops[i]->num_operands; ++j) {
-      const mp_op_t *of = mp_cluster_root(chain.ops[i]->operands[j])->op;
-      if (of != NULL && of->num_results == 1 && mp_cluster_row(of) > 0) return true;
-    }
-  }
-  return false;
-}
-
-static double cluster_again_times(const mp_cluster_find_t *find, const mp_op_t *op,
-                                  const mp_cluster_user_t *user) {
-  if (user->is_reused) {
-    return find->out->clusters.items[user->cluster].count / mp_cluster_op_count(op);
-  }
-  double times = 0;
-  for (uint32_t parts = user->parts; parts != 0; parts &= parts - 1) ++times;
-  return times;
-}
-
-bool mp_cluster_pays_times(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
-                           const mp_cluster_user_t *user) {
-  const double *figures = cluster_again_figures(find);
-  const mp_op_t *op = at->op;
-  if (figures == NULL || op->num_results != 1 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE))
-    return true;
-  if (find->states.items[user->cluster].kind != MP_CLUSTER_LOOP) return true;
-  if (find->out->clusters.items[user->cluster].is_rows) return true;
-  const double times = cluster_again_times(find, op, user);
-  if (times <= 1 || !cluster_again_is_dear(find, op)) return true;
-  if (cluster_again_comes_of_sum(find, op)) return true;
-  cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
-  cluster_again_reader(&ways, cluster_again_kernel(find, figures, user->cluster, op), times);
-  return ways.again <= ways.written;
-}
-
-bool mp_cluster_pays_sum_again(const mp_cluster_find_t *find, const mp_op_t *op) {
-  const double *figures = cluster_again_figures(find);
-  if (figures == NULL || op->num_results != 1) return false;
-  const mp_value_t *summed = mp_cluster_root(op->operands[0]);
-  const double adds = figures[CLUSTER_AGAIN_ADD] * mp_cluster_value_count(summed);
-  cluster_again_ways_t ways = {.work = adds / figures[CLUSTER_AGAIN_BALANCE],
-                               .in = mp_cluster_source_bytes(find, summed, CLUSTER_AGAIN_OPS_MOST),
-                               .out = mp_work_bytes_of(op->results[0].type)};
-  if (summed->op != NULL && mp_op_has(summed->op, MP_OP_TRAIT_ELEMENTWISE)) {
-    ways.work += cluster_again_chain(find, figures, summed->op, CLUSTER_AGAIN_CHAIN_MOST);
-  }
-  ways.written =
-      cluster_again_both(ways.work, ways.in + ways.out) + figures[CLUSTER_AGAIN_LAUNCH] * 1e6;
-  for (uint32_t i = 0; i < find->users.count; ++i) {
-    const cluster_again_kernel_t kernel =
-        cluster_again_kernel(find, figures, find->users.items[i].cluster, op);
-    ways.written += cluster_again_both(kernel.work, kernel.bytes + ways.out);
-    // The rows are at hand.
-    ways.again += cluster_again_both(kernel.work + ways.work, kernel.bytes);
-  }
-  return ways.again <= ways.written && mp_chip_rule(find->figures, MP_CHIP_RULE_sum_recomputed);
-}
-
-// Whether that pays for as many kernels of which is known only that they go through the result.
-static bool cluster_again_pays_for(const mp_cluster_find_t *find, const mp_op_t *op,
-                                   double readers) {
-  const double *figures = cluster_again_figures(find);
-  cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
-  const double summed = figures[CLUSTER_AGAIN_ADD] * mp_cluster_op_count(op);
-  const cluster_again_kernel_t reader = {.work = summed / figures[CLUSTER_AGAIN_BALANCE],
-                                         .read = 1,
-                                         .share = 1,
-                                         .cached = 1 / CLUSTER_AGAIN_CACHED};
-  for (double i = 0; i < readers; ++i) cluster_again_reader(&ways, reader, 1);
-  return ways.work <= ways.out || ways.again <= ways.written;
-}
-
-// The ops that read a value and are decided about by now, and those up to the sum of rows; its own
-// rows' end is in a kernel with it.
-static double cluster_again_readers(const mp_cluster_find_t *find, const mp_value_t *value,
-                                    const mp_op_t *sum) {
-  double readers = 0;
-  uint32_t num_seen = 0;
-  for (const mp_op_t *op = value->op->next; op != NULL && op != sum->next; op = op->next) {
-    bool reads = false;
-    for (uint32_t i = 0; i < op->num_operands; ++i) {
-      reads |= mp_cluster_root(op->operands[i]) == value;
-    }
-    readers += reads;
-    if (++num_seen == CLUSTER_AGAIN_READ_MOST) break;
-  }
-  uint32_t at = mp_cluster_first_use(find, value);
-  const mp_op_t *last = NULL;
-  for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
-    const mp_op_t *op = find->uses.items[at].op;
-    readers += op != last && !mp_cluster_takes_sum(find, op, sum);
-    last = op;
-  }
-  return readers;
-}
-
-// Whether a value, or one that it is made of element by element, is written for all who read it.
-static bool cluster_again_is_written(const mp_cluster_find_t *find, const mp_value_t *value,
-                                     const mp_op_t *sum, uint32_t depth) {
-  const mp_op_t *op = value->op;
-  if (op == NULL || depth == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
-  if (mp_cluster_is_of_rows(find, op)) {
-    const double readers = cluster_again_readers(find, value, sum);
-    if (readers >= CLUSTER_AGAIN_ROWS_READERS && !cluster_again_pays_for(find, op, readers))
-      return true;
-  }
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
-    if (of != NULL && !is_reused && cluster_again_is_written(find, of, sum, depth - 1)) return true;
-  }
-  return false;
-}
-
-bool mp_cluster_sums_written(const mp_cluster_find_t *find, const mp_op_t *op) {
-  if (cluster_again_figures(find) == NULL) return false;
-  return cluster_again_is_written(find, mp_cluster_root(op->operands[0]), op,
-                                  CLUSTER_AGAIN_OPS_MOST) &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_sum_of_written);
 }

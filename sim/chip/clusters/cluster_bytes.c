@@ -10,54 +10,6 @@
 // figure says it, and the largest array of it that each round makes anew.
 #define CLUSTER_BYTES_CARRIED 0.5
 
-// ---- f32 that lies in bf16 ----
-
-// Whether the use is of a product's factor, as it is, at a precision of one pass.
-static bool cluster_bytes_is_factor(const mp_cluster_find_t *find, const mp_cluster_use_t *use) {
-  mp_work_t work;
-  if (mp_cluster_kind(find->figures, use->op, &work) != MP_CLUSTER_PRODUCT) return false;
-  return work.product.dtype == MP_DTYPE_F32 && work.product.bf16_passes == 1;
-}
-
-// Whether a kernel writes what goes through it element by element, which a conversion may follow.
-static bool cluster_bytes_may_convert(const mp_cluster_find_t *find, uint32_t number) {
-  const mp_cluster_kind_t kind = find->states.items[number].kind;
-  return kind == MP_CLUSTER_PRODUCT || kind == MP_CLUSTER_LOOP || kind == MP_CLUSTER_REDUCTION ||
-         kind == MP_CLUSTER_WINDOW;
-}
-
-bool mp_cluster_is_only_multiplied(const mp_cluster_find_t *find, const mp_value_t *value) {
-  uint32_t at = mp_cluster_first_use(find, value);
-  if (value->type->dtype != MP_DTYPE_F32 || at == MP_CLUSTER_NONE) return false;
-  for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
-    if (!cluster_bytes_is_factor(find, &find->uses.items[at])) return false;
-  }
-  return true;
-}
-
-static bool cluster_bytes_is(const mp_cluster_find_t *find, const mp_cluster_value_t *entry,
-                             const mp_value_t *value) {
-  return entry->written_by != MP_CLUSTER_NONE && !entry->is_outside &&
-         entry->memory_use == MP_CLUSTER_NONE &&
-         cluster_bytes_may_convert(find, mp_cluster_now(find, entry->written_by)) &&
-         mp_cluster_is_only_multiplied(find, value) &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_narrow);
-}
-
-// Finds, on TPUs, the values that their kernel writes in bf16, though they are f32.
-static mp_status_t cluster_bytes_find_narrow(mp_cluster_find_t *find) {
-  if (find->compiler != MP_CHIP_COMPILER_TPU) return NULL;
-  for (uint32_t i = 0; i < find->out->members.count; ++i) {
-    const mp_op_t *op = find->out->members.items[i].op;
-    for (uint32_t k = 0; k < op->num_results; ++k) {
-      mp_cluster_value_t *entry;
-      MP_RETURN_IF_ERROR(mp_cluster_value(find, &op->results[k], &entry));
-      entry->is_narrow = cluster_bytes_is(find, entry, &op->results[k]);
-    }
-  }
-  return NULL;
-}
-
 // ---- what they read and write ----
 
 static mp_status_t cluster_bytes_note_made(mp_cluster_find_t *find, uint32_t number) {
@@ -77,12 +29,9 @@ static mp_status_t cluster_bytes_note_made(mp_cluster_find_t *find, uint32_t num
 // The bytes of a value in tiles.
 static double cluster_bytes_tiled(const mp_cluster_find_t *find, const mp_cluster_value_t *entry,
                                   const mp_value_t *value) {
-  const double share = entry->is_narrow ? 0.5 : 1;
-  if (entry->padding > 0) return share * mp_work_bytes_of(value->type) * entry->padding;
-  if (find->out->layouts.num_values > 0) {
-    return share * mp_layouts_bytes(&find->out->layouts, value);
-  }
-  return share * mp_work_bytes_of(value->type);
+  if (entry->padding > 0) return mp_work_bytes_of(value->type) * entry->padding;
+  if (find->out->layouts.num_values > 0) return mp_layouts_bytes(&find->out->layouts, value);
+  return mp_work_bytes_of(value->type);
 }
 
 // Of a read in place of which a copy in another layout is read, the bytes of that.
@@ -106,9 +55,8 @@ static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
     entry->bytes = 0;
     entry->access = find->out->accesses.count;
     ++find->out->clusters.items[number].num_reads;
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
-        find->arena, &find->out->accesses,
-        (mp_cluster_access_t){.value = value, .is_narrow = entry->is_narrow, .copy = copy}));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->accesses,
+                                     (mp_cluster_access_t){.value = value, .copy = copy}));
   }
   find->out->accesses.items[entry->access].sides |= sides;
   if (whole == 0) return NULL;
@@ -157,11 +105,9 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
     if (find->compiler == MP_CHIP_COMPILER_GPU) share = fmin(share, 1);
     const double bytes = share * cluster_bytes_tiled(find, entry, value);
     ++find->out->clusters.items[number].num_writes;
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->accesses,
-                                     (mp_cluster_access_t){.value = value,
-                                                           .bytes = bytes,
-                                                           .is_narrow = entry->is_narrow,
-                                                           .copy = MP_LAYOUT_NONE}));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
+        find->arena, &find->out->accesses,
+        (mp_cluster_access_t){.value = value, .bytes = bytes, .copy = MP_LAYOUT_NONE}));
   }
   return NULL;
 }
@@ -204,17 +150,6 @@ static mp_status_t cluster_bytes_find_accesses(mp_cluster_find_t *find, uint32_t
 
 // ---- scratch memory ----
 
-// The bytes of an argument that is in scratch memory as a whole while slices of it are looked up.
-static double cluster_bytes_table(const mp_cluster_find_t *find, const mp_cluster_t *cluster) {
-  const mp_op_t *op = cluster->leader;
-  if (find->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_GATHER) return 0;
-  if (isnan(find->figures->gather_near) || !mp_lookup_is_of_argument(op)) return 0;
-  const mp_lookup_t lookup = mp_lookup_of_gather(op);
-  const double bytes = mp_lookup_form_bytes(op, &lookup);
-  return bytes <= find->scratch && mp_chip_rule(find->figures, MP_CHIP_RULE_table_in_vmem) ? bytes
-                                                                                           : 0;
-}
-
 // What is updated in place is larger than what is written.
 static bool cluster_bytes_is_update(const mp_cluster_find_t *find, const mp_value_t *value) {
   if (value->op == NULL) return false;
@@ -223,66 +158,32 @@ static bool cluster_bytes_is_update(const mp_cluster_find_t *find, const mp_valu
          !mp_cluster_is_selection(find->figures, value->op);
 }
 
-// How many kernels may lie between the one that makes a value and its last reader. What stays for
-// long takes room that the factors of products between them are copied to, which is worth more.
-static uint32_t cluster_bytes_far(const mp_cluster_find_t *find, uint32_t reader, uint32_t maker) {
-  enum { FAR = 256, FAR_OVER_PRODUCTS = 32 };
-  if (maker - reader <= FAR_OVER_PRODUCTS) return FAR;
-  for (uint32_t i = reader + 1; i < maker && i - reader < FAR; ++i) {
-    if (find->out->clusters.items[i].work.product.batch > 0 &&
-        mp_chip_rule(find->figures, MP_CHIP_RULE_far_over_matmuls)) {
-      return FAR_OVER_PRODUCTS;
-    }
-  }
-  return FAR;
-}
-
-// Whether nobody but clusters and main's caller wants a value: it is copied to memory from scratch
-// memory, where others find it.
-static bool cluster_bytes_is_result(const mp_cluster_find_t *find,
-                                    const mp_cluster_value_t *entry) {
-  const uint32_t end = MP_CLUSTER_NONE - 1;  // the place of main's terminator
-  return find->compiler == MP_CHIP_COMPILER_TPU && entry->memory_use == end &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_results_in_vmem);
-}
-
-// Whether a kernel's results go to memory, be there room or not. SparseCores write what they looked
-// up there, and so do products with the softmax of their rows on some chips. Of a product each core
-// of a device makes a part, of which the others need all: of 295 products on a v5p libtpu 0.0.52
-// keeps no result in scratch memory.
-static bool cluster_bytes_is_far(const mp_cluster_find_t *find, const mp_cluster_t *cluster) {
-  if (cluster_bytes_is_apart(find, cluster)) return true;
-  if (cluster->work.product.batch == 0) return false;
-  return (find->is_shared_out || (cluster->is_rows && !find->keeps_rows)) &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_matmuls_in_hbm);
-}
-
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
 // there is room at that time, and these are not too far from each other.
 static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
                                       mp_cluster_scratch_t *scratch) {
+  enum { FAR = 256 };  // kernels between the one that makes a value and its last reader
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
-  if (cluster_bytes_is_far(find, cluster)) return NULL;
+  // SparseCores write what they looked up to HBM.
+  if (cluster_bytes_is_apart(find, cluster)) return NULL;
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_cluster_access_t *access =
         &find->out->accesses.items[cluster->first_access + cluster->num_reads + i];
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
-    const bool is_result = entry->is_outside && cluster_bytes_is_result(find, entry);
-    if (!is_read || entry->is_apart || (entry->is_outside && !is_result)) continue;
-    if (number - entry->reader > cluster_bytes_far(find, entry->reader, number)) continue;
+    if (!is_read || entry->is_apart || entry->is_outside) continue;
+    if (number - entry->reader > FAR) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
     if (cluster_bytes_is_update(find, access->value)) continue;
-    if (scratch->kept + access->bytes + cluster_bytes_table(find, cluster) > find->scratch)
-      continue;
+    if (scratch->kept + access->bytes > find->scratch) continue;
     if (scratch->kept + scratch->fetched + access->bytes > fmax(find->scratch, find->resident)) {
       continue;
     }
     if (!mp_chip_rule(find->figures, MP_CHIP_RULE_kept_in_vmem)) continue;
     scratch->kept += access->bytes;
     scratch->freed_kept[entry->reader] += access->bytes;
-    *(is_result ? &entry->is_copied : &entry->is_scratch) = true;
+    entry->is_scratch = true;
   }
   return NULL;
 }
@@ -339,25 +240,12 @@ static bool cluster_bytes_is_in(const mp_block_t *block, const mp_block_t *body)
   return block != NULL;
 }
 
-// Whether a product of main comes before its loop and behind any other one: beside it, what comes
-// as it is wanted can be copied to scratch memory.
-static bool cluster_bytes_is_behind_product(const mp_cluster_find_t *find, const mp_block_t *body) {
-  const mp_op_t *op = body->parent_op;
-  if (op->parent != find->main) return false;
-  for (op = op->prev; op != NULL && op->code != MP_OP_WHILE; op = op->prev) {
-    if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) {
-      return mp_chip_rule(find->figures, MP_CHIP_RULE_loop_after_matmul);
-    }
-  }
-  return false;
-}
-
 // The bytes that a value which no round makes takes of scratch memory in all rounds; INFINITY: it
 // is read from memory. Factors are cast before the loop, and the cast stays, but not for a vector,
 // which has the argument itself read; those that are narrow as they come are read in windows. So
 // are slices, but those of f32: a stack of factors (a layer's inputs at all times) is cast before.
 static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                                 const mp_cluster_access_t *access, bool is_behind_product) {
+                                 const mp_cluster_access_t *access) {
   const mp_value_t *value = access->value;
   const mp_work_product_t *product = &cluster->work.product;
   const double bytes = mp_cluster_bytes_of(find->figures, value->type);
@@ -369,12 +257,11 @@ static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster
   if (access->bytes < bytes && !is_cast) return INFINITY;
   if (!is_factor) return bytes;
   if (is_cast) return bytes / 2;
-  return value->op != NULL || (is_behind_product && !is_vector) ? bytes : INFINITY;
+  return value->op != NULL ? bytes : INFINITY;
 }
 
 static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_block_t *body,
-                                           const mp_cluster_t *cluster, bool is_behind_product,
-                                           double *room) {
+                                           const mp_cluster_t *cluster, double *room) {
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
     const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
     const mp_value_t *value = access->value;
@@ -382,7 +269,7 @@ static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_blo
     if (cluster_bytes_is_in(made_in, body)) continue;
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
-    const double bytes = cluster_bytes_held(find, cluster, access, is_behind_product);
+    const double bytes = cluster_bytes_held(find, cluster, access);
     if (entry->is_scratch || bytes > *room) continue;
     if (!mp_chip_rule(find->figures, MP_CHIP_RULE_invariants_in_vmem)) continue;
     *room -= bytes;
@@ -394,7 +281,6 @@ static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_blo
 // What a loop carries stays in scratch memory while there is room (not where cores share kernels
 // out), and so does what all of its rounds read.
 static mp_status_t cluster_bytes_keep_rounds(mp_cluster_find_t *find, const mp_block_t *body) {
-  const bool is_behind_product = cluster_bytes_is_behind_product(find, body);
   double room = find->scratch * mp_figure_or(find->figures->cluster_carried, CLUSTER_BYTES_CARRIED);
   if (!find->is_shared_out) MP_RETURN_IF_ERROR(cluster_bytes_keep_carried(find, body, &room));
   for (uint32_t number = find->out->clusters.count; number-- > 0;) {
@@ -402,7 +288,7 @@ static mp_status_t cluster_bytes_keep_rounds(mp_cluster_find_t *find, const mp_b
     if (cluster->first_member == MP_CLUSTER_NONE || !cluster_bytes_is_in(cluster->block, body)) {
       continue;
     }
-    MP_RETURN_IF_ERROR(cluster_bytes_keep_read(find, body, cluster, is_behind_product, &room));
+    MP_RETURN_IF_ERROR(cluster_bytes_keep_read(find, body, cluster, &room));
   }
   return NULL;
 }
@@ -450,11 +336,10 @@ static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
     mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
-    const bool is_near = access->is_again || (i < cluster->num_reads && entry->is_copied);
     if (access->copy != MP_LAYOUT_NONE) {
       access->is_scratch = find->out->layouts.copies.items[access->copy].writes_vmem;
     } else {
-      access->is_scratch = entry->is_scratch || is_near || access->feeds_copy;
+      access->is_scratch = entry->is_scratch || access->is_again || access->feeds_copy;
     }
     *(access->is_scratch ? &cluster->scratch_bytes : &cluster->bytes) += access->bytes;
   }
@@ -469,7 +354,6 @@ mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
   scratch.freed_fetched = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
   MP_RETURN_IF_NULL(scratch.freed_kept);
   MP_RETURN_IF_NULL(scratch.freed_fetched);
-  MP_RETURN_IF_ERROR(cluster_bytes_find_narrow(find));
   for (uint32_t number = count; number-- > 0;) {
     scratch.freed_kept[number] = scratch.freed_fetched[number] = 0;
     MP_RETURN_IF_ERROR(cluster_bytes_find_accesses(find, number));

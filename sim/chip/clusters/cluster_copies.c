@@ -35,7 +35,6 @@ typedef struct {
   double count;                                              // elements of each of them
   const mp_value_t *products[CLUSTER_COPIES_PRODUCTS_MOST];  // their results
   uint32_t num_products;
-  bool is_dear;  // an exponential, a division or the like is among the ops
 } cluster_copies_tree_t;
 
 static uint32_t cluster_copies_at(const cluster_copies_tree_t *tree, const mp_op_t *op) {
@@ -78,9 +77,6 @@ static bool cluster_copies_add(const mp_cluster_find_t *find, cluster_copies_tre
     return false;
   }
   tree->ops[tree->num_ops++] = op;
-  mp_work_t work;
-  mp_work_of_op(op, &work);
-  tree->is_dear |= mp_cluster_is_dear(op, &work);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = cluster_copies_operand(find, tree, op, i);
     if (value == NULL) continue;
@@ -121,17 +117,14 @@ static bool cluster_copies_is_anyway(const mp_cluster_find_t *find, cluster_copi
   return true;
 }
 
-mp_cluster_kept_t mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op) {
-  if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1) return MP_CLUSTER_KEPT_NOT;
+bool mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op) {
+  if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1) return false;
   cluster_copies_tree_t tree = {.count = mp_cluster_op_count(op)};
   if (!cluster_copies_add(find, &tree, op) || !cluster_copies_is_anyway(find, &tree, op) ||
       !mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation)) {
-    return MP_CLUSTER_KEPT_NOT;
+    return false;
   }
-  const bool is_of_many = tree.num_products == CLUSTER_COPIES_PRODUCTS_MOST;
-  return tree.is_dear && is_of_many && mp_chip_rule(find->figures, MP_CHIP_RULE_kept_gate)
-             ? MP_CLUSTER_KEPT_DEAR
-             : MP_CLUSTER_KEPT_AGAIN;
+  return true;
 }
 
 // ---- whether all should make it ----
@@ -172,7 +165,7 @@ static void cluster_copies_weigh_product(const mp_cluster_find_t *find, const mp
                                          const mp_value_t *product, double bytes,
                                          bool first_may_write, cluster_copies_ways_t *ways) {
   const double others = find->users.count - 1;
-  if (mp_cluster_kept(find, value->op) != MP_CLUSTER_KEPT_NOT) {
+  if (mp_cluster_kept(find, value->op)) {
     const double kept = mp_work_bytes_of(product->type);
     ways->copied += kept * (1 + others);
     ways->written += kept;
@@ -186,9 +179,7 @@ static cluster_copies_ways_t cluster_copies_weigh(const mp_cluster_find_t *find,
                                                   const mp_cluster_user_t *first,
                                                   bool first_may_write) {
   const double others = find->users.count - 1;
-  const bool is_narrow = find->compiler == MP_CHIP_COMPILER_TPU &&
-                         mp_cluster_is_only_multiplied(find, &at->op->results[0]);
-  const double made = is_narrow ? at->bytes / 2 : at->bytes;
+  const double made = at->bytes;
   cluster_copies_ways_t ways = {.written = made * (1 + others)};
   if (!first_may_write) ways.written += made;
   for (uint32_t i = 0; i < at->op->num_operands; ++i) {
@@ -230,9 +221,7 @@ bool mp_cluster_should_copy(mp_cluster_find_t *find, const mp_cluster_op_t *at,
     if (!mp_cluster_accepts(find, at, user)) return false;
     if (find->states.items[user->cluster].copied + cost > COPIED_MOST) return false;
   }
-  const mp_cluster_kept_t kept = mp_cluster_kept(find, at->op);
-  if (kept == MP_CLUSTER_KEPT_DEAR) return false;
-  if (kept == MP_CLUSTER_KEPT_NOT) {
+  if (!mp_cluster_kept(find, at->op)) {
     const cluster_copies_ways_t ways = cluster_copies_weigh(find, at, first, first_may_write);
     if (ways.copied > ways.written) return false;
   }

@@ -6,10 +6,6 @@
 #include "sim/chip/clusters/cluster_impl.h"
 #include "sim/chip/rules/rules.h"
 
-// The share of the room in which arguments stay for later kernels: what these have copied for
-// themselves alone, and what they make, needs some, too.
-#define CLUSTER_FETCH_STAYS 0.5
-
 enum {
   CLUSTER_FETCH_FACTORS =
       MP_CLUSTER_LHS | MP_CLUSTER_RHS | MP_CLUSTER_INNER_LHS | MP_CLUSTER_INNER_RHS
@@ -59,39 +55,6 @@ static bool cluster_fetch_reads(const mp_cluster_find_t *find, uint32_t number,
 
 // ---- the argument that is there when the program begins ----
 
-// Whether a side of the kernel computes nothing but another type. Of 1,400 arguments that libtpu
-// 0.0.52 prefetches across programs none is computed with on its way to the product; 58 larger ones
-// that are were left for others. (Copies beside earlier work are made of such ones, too.)
-static bool cluster_fetch_is_plain(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                                   uint8_t sides) {
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
-       at = find->out->members.items[at].next) {
-    const mp_cluster_member_t *member = &find->out->members.items[at];
-    if ((member->sides & sides & CLUSTER_FETCH_FACTORS) == 0) continue;
-    // A number by which a factor is multiplied goes to the smallest of the three arrays.
-    if (member->op->code == MP_OP_CONVERT || mp_cluster_scales(find->figures, member->op)) continue;
-    if (mp_op_has(member->op, MP_OP_TRAIT_ELEMENTWISE)) {
-      return !mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_plain);
-    }
-  }
-  return true;
-}
-
-// Whether a kernel that is no product, nor looks up, goes through the argument before the cluster
-// does. Of 900 arguments that libtpu 0.0.52 prefetches so none is first read by such a one; a Gram
-// matrix behind the squares of its rows has none.
-static bool cluster_fetch_is_read_before(const mp_cluster_find_t *find, uint32_t number,
-                                         const mp_value_t *value) {
-  for (uint32_t before = find->out->clusters.count; --before > number;) {
-    const mp_cluster_t *cluster = &find->out->clusters.items[before];
-    if (cluster->first_member == MP_CLUSTER_NONE || cluster->block != find->main) continue;
-    if (!cluster_fetch_reads(find, before, value)) continue;
-    return !cluster_fetch_is_product(cluster) && cluster->leader->code != MP_OP_GATHER &&
-           mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_unread);
-  }
-  return false;
-}
-
 // The largest factor among the arguments, the first one of these.
 static const mp_cluster_access_t *cluster_fetch_largest(mp_cluster_find_t *find,
                                                         mp_cluster_scratch_t *scratch) {
@@ -106,8 +69,7 @@ static const mp_cluster_access_t *cluster_fetch_largest(mp_cluster_find_t *find,
         continue;
       if (access->bytes > find->resident || cluster_fetch_is_donated(find, access->value)) continue;
       if (largest != NULL && access->bytes <= largest->bytes) continue;
-      if (!cluster_fetch_is_plain(find, cluster, access->sides)) continue;
-      if (!cluster_fetch_is_read_before(find, number, access->value)) largest = access;
+      largest = access;
     }
   }
   return largest;
@@ -139,40 +101,6 @@ void mp_cluster_fetch_argument(mp_cluster_find_t *find, mp_cluster_scratch_t *sc
   scratch->fetched += access->bytes;
   scratch->argument = access->bytes;
   scratch->freed_fetched[cluster_fetch_mark(find, access->value)] += access->bytes;
-}
-
-// ---- what stays ----
-
-// Whether a cluster reads the whole of a value; then it finds that in scratch memory from now on.
-static bool cluster_fetch_mark_again(mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                                     const mp_value_t *value) {
-  bool is_read = false;
-  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
-    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
-    if (access->value != value || access->bytes < mp_work_bytes_of(value->type)) continue;
-    access->is_again = is_read = true;
-  }
-  return is_read;
-}
-
-// An argument that a cluster has copied to scratch memory stays there for those that read it later
-// (weights for the gradient, and for their update), if there is room. Returns the last of these.
-static uint32_t cluster_fetch_stay(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
-                                   uint32_t number, const mp_cluster_access_t *access) {
-  const mp_block_t *block = find->out->clusters.items[number].block;
-  if (!cluster_fetch_is_argument(find, access->value) || block != find->main) return number;
-  const double most = find->resident * CLUSTER_FETCH_STAYS;
-  if (scratch->kept + scratch->fetched + access->bytes > most) return number;
-  if (!mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_stays)) return number;
-  const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
-  if (entry == NULL || entry->reader == MP_CLUSTER_NONE) return number;
-  uint32_t last = number;
-  for (uint32_t later = number; later-- > entry->reader;) {
-    const mp_cluster_t *cluster = &find->out->clusters.items[later];
-    if (cluster->first_member == MP_CLUSTER_NONE || cluster->block != block) continue;
-    if (cluster_fetch_mark_again(find, cluster, access->value)) last = later;
-  }
-  return last;
 }
 
 // ---- factors beside the cluster before ----
@@ -219,63 +147,8 @@ static void cluster_fetch_side(mp_cluster_find_t *find, mp_cluster_scratch_t *sc
     access->is_fetched = true;
     const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
     if (entry != NULL && entry->is_scratch) continue;
-    scratch->freed_fetched[cluster_fetch_stay(find, scratch, number, access)] += access->bytes;
+    scratch->freed_fetched[number] += access->bytes;
     scratch->fetched += access->bytes;
-  }
-}
-
-// ---- what is updated ----
-
-// The write of a cluster that could take over an array of the same type; NULL if there is none.
-static mp_cluster_access_t *cluster_fetch_heir(mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                                               const mp_cluster_access_t *read) {
-  const mp_type_t *type = read->value->type;
-  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
-    mp_cluster_access_t *access =
-        &find->out->accesses.items[cluster->first_access + cluster->num_reads + i];
-    const mp_type_t *of = access->value->type;
-    const bool is_same = of->dtype == type->dtype && of->rank == type->rank &&
-                         mp_work_bytes_of(of) == mp_work_bytes_of(type);
-    if (is_same && !access->is_fetched && access->bytes == read->bytes) return access;
-  }
-  return NULL;
-}
-
-// Weights that a product's kernel updates are copied to scratch memory before, if there is room,
-// made anew in their place, and copied back beside later work.
-static void cluster_fetch_updated(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
-                                  uint32_t number) {
-  const mp_cluster_t *cluster = &find->out->clusters.items[number];
-  if (cluster->block != find->main) return;
-  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
-    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
-    if (access->sides != MP_CLUSTER_BESIDE || !cluster_fetch_is_argument(find, access->value) ||
-        access->bytes < mp_work_bytes_of(access->value->type)) {
-      continue;
-    }
-    const double bytes = access->is_again ? 0 : access->bytes;
-    if (scratch->kept + scratch->fetched + bytes > find->resident) continue;
-    mp_cluster_access_t *heir = cluster_fetch_heir(find, cluster, access);
-    if (heir == NULL) continue;
-    if (!mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_updated)) continue;
-    access->is_fetched = heir->is_fetched = true;
-    scratch->fetched += bytes;
-    scratch->freed_fetched[number] += bytes;
-  }
-}
-
-// What is small, as a bias, is there in any case.
-static void cluster_fetch_small(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
-                                uint32_t number) {
-  enum { SMALL = 1 << 16 };
-  const mp_cluster_t *cluster = &find->out->clusters.items[number];
-  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
-    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
-    if (access->is_again || access->is_fetched) continue;
-    if (!cluster_fetch_is_argument(find, access->value) || access->bytes > SMALL) continue;
-    if (!mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_small)) continue;
-    access->is_fetched = true;
-    cluster_fetch_stay(find, scratch, number, access);
   }
 }
 
@@ -300,10 +173,6 @@ void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scra
     if (most > 0 && mp_chip_rule(find->figures, MP_CHIP_RULE_prefetch_operand)) {
       cluster_fetch_side(find, scratch, number, side);
     }
-  }
-  if (follows && cluster_fetch_is_product(cluster)) {
-    cluster_fetch_updated(find, scratch, number);
-    cluster_fetch_small(find, scratch, number);
   }
   scratch->previous = number;
 }

@@ -14,7 +14,6 @@ typedef struct {
   uint8_t sides;   // mp_cluster_side_t
   const mp_op_t *op;
   double emitted;  // how often the cluster has the op in its code
-  uint32_t parts;  // as of mp_cluster_user_t
 } mp_cluster_use_t;
 
 // What is known of a value.
@@ -31,11 +30,8 @@ typedef struct {
   uint32_t access;    // the read that `bytes` belongs to
   uint32_t num_uses;  // operands of ops that it is, on TPUs
   bool is_outside;    // somebody who is no cluster of its block wants it in memory
-  bool is_table;      // something is looked up in it
   bool is_apart;      // SparseCores look something up in it, in memory
-  bool is_narrow;     // f32 that only products read, in the type in which they multiply
   bool is_scratch;
-  bool is_copied;  // it is written to memory, and stays in scratch memory for those that read it
 } mp_cluster_value_t;
 
 // A cluster while others are being found.
@@ -49,7 +45,6 @@ typedef struct {
   double row;             // elements of the rows that it goes through again; 0: none
   double copied;          // work on each element that other clusters do as well
   uint32_t num_members;
-  bool is_untiled;  // some of its ops find elements that do not lie in tiles of a row
 } mp_cluster_state_t;
 
 // One cluster of those that read what an op makes.
@@ -58,8 +53,6 @@ typedef struct {
   bool is_along, is_reused;
   uint8_t sides;        // mp_cluster_side_t
   uint32_t num_slices;  // parts that it cuts out
-  bool moves;           // cuts parts out of it or turns it
-  uint32_t parts;       // of a concatenation for which it reads it, as bits; 0: it is for none
 } mp_cluster_user_t;
 
 typedef struct {
@@ -69,7 +62,6 @@ typedef struct {
   double product_rows_most;  // the same for one that makes them by a product
   double mixed_rows_most;    // the same where matrices of its batch lie inside of each other
   double scratch;            // bytes of scratch memory that kernels hand to each other
-  bool keeps_rows;           // products make rows in scratch memory
   bool is_shared_out;        // cores of a device that have a scratch memory each share a kernel out
   double resident;           // the largest operand of a product that is copied there before
   const mp_block_t *main;
@@ -160,11 +152,6 @@ MP_NODISCARD mp_status_t mp_cluster_write(mp_cluster_find_t *find, const mp_clus
 // Whether the reduction of rows may be done in the cluster that then goes through the rows again.
 bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
                            const mp_cluster_user_t *user);
-// Whether the user sums up in another direction than rows what a kernel makes that has rows at
-// hand: XLA's compiler for GPUs has them in two kernels, and what goes between is written. It is
-// the last thing made of such rows, if somebody wants that in memory.
-bool mp_cluster_sums_across(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
-                            const mp_cluster_user_t *user);
 // Whether the user's cluster can compute the op.
 bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
                         const mp_cluster_user_t *user);
@@ -174,17 +161,10 @@ bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at
 // Counts, on TPUs, the uses of the values of a block, and of those inside it.
 MP_NODISCARD mp_status_t mp_cluster_note_uses(mp_cluster_find_t *find, const mp_block_t *block);
 // Whether what an op makes comes, element by element, of products alone, by way of values that
-// others read, too: an activation, where its gradient wants what it is of.
-typedef enum {
-  MP_CLUSTER_KEPT_NOT,
-  MP_CLUSTER_KEPT_AGAIN,  // all that read it make it again
-  MP_CLUSTER_KEPT_DEAR,   // it is dear, and of so many products' results that it is written
-} mp_cluster_kept_t;
-
-// On chips that are no TPU everything is MP_CLUSTER_KEPT_NOT. libtpu 0.0.52 for v5e and v6e keeps
-// the pre-activation alone in 16 gradients of MLPs, plain and gated, with gelu, silu, relu and its
-// square; the gradient of a gate is written if it has a gelu, or, but on v5e, a silu.
-mp_cluster_kept_t mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op);
+// others read, too: an activation, where its gradient wants what it is of. On chips that are no TPU
+// nothing does: libtpu 0.0.52 for v5e and v6e keeps the pre-activation alone in 16 gradients of
+// MLPs, plain and gated.
+bool mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op);
 // Whether all users may and should compute the op themselves.
 bool mp_cluster_should_copy(mp_cluster_find_t *find, const mp_cluster_op_t *at,
                             const mp_cluster_user_t *first, bool first_may_write);
@@ -204,27 +184,12 @@ bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 // them was taken in this way: it goes on in a kernel that has those at hand.
 bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 
-// Whether the result of a reduction of rows comes back where other rows, from which a sum was taken
-// in this way, are at hand; its own ones come of an array by ops of one operand.
-bool mp_cluster_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op);
-// Whether it comes back where others are, from which a sum was taken that is read for nothing else.
-bool mp_cluster_meets_diamond(const mp_cluster_find_t *find, const mp_op_t *op);
-
 // Whether the op takes a sum of rows from them, element by element, which closes these rows: that
 // sum, or any if it is NULL.
 bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, const mp_op_t *sum);
 
 // Whether an op's result comes, element by element, of rows from which a sum of them was taken.
 bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op);
-// Notes in which values of a block, and of those inside it, something is looked up: they are
-// written before.
-MP_NODISCARD mp_status_t mp_cluster_note_tables(mp_cluster_find_t *find, const mp_block_t *block);
-// The same, if that sum is read for nothing else.
-bool mp_cluster_has_rows(const mp_cluster_find_t *find, const mp_op_t *op);
-// Whether the op ends what a kernel makes that has rows at hand: a sum of rows comes back to them,
-// or two such arrays meet. What sums up in another direction does not make it.
-bool mp_cluster_needs_rows(const mp_cluster_find_t *find, const mp_op_t *op);
-
 // Whether what is reduced is the result of a product, turned: a compiler for GPUs leaves it as it
 // lies, and rows are columns then.
 bool mp_cluster_is_turned(const mp_cluster_find_t *find, const mp_op_t *op);
@@ -247,51 +212,15 @@ double mp_cluster_line(const mp_op_t *op);
 // Whether the compiler takes it to be sooner done if each of the users at hand makes what the op
 // does, than if they read it. True where no figures say what it counts (`cluster.again`).
 bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op);
-// The same of one user that would make a dear op more than once for an element, because it is
-// broadcast to several, or wanted in several parts of a concatenation. True, too, of what comes of
-// a sum of rows: these may be at hand.
-bool mp_cluster_pays_times(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
-                           const mp_cluster_user_t *user);
-// Whether it is sooner done, too, if each of the users makes a sum of its rows again. False where
-// no figures say what the compiler counts.
-bool mp_cluster_pays_sum_again(const mp_cluster_find_t *find, const mp_op_t *op);
-// Whether the op, a sum of rows, sums up what is made of other rows' sums and is written for all
-// that read it.
-bool mp_cluster_sums_written(const mp_cluster_find_t *find, const mp_op_t *op);
-
-// Whether a kernel that the cluster is now has so few blocks of threads that the compiler takes it
-// to read more slowly than the memory could. False where no figures say what it counts.
-bool mp_cluster_has_few_blocks(const mp_cluster_find_t *find, uint32_t number);
-
 // ---- cluster_blocks.c ----
-
-// Blocks of threads of the kernel of a sum whose narrowest array has elements of so many bits;
-// INFINITY: as many as a loop has.
-double mp_cluster_blocks(const mp_op_t *sum, uint32_t bits);
-// Whether each thread of a loop adds up for itself what the op sums up, because it is little.
-bool mp_cluster_is_summed_by_threads(const mp_op_t *sum);
 
 // ---- cluster_code.c ----
 
 // How often the cluster would have the op in its code: an op is there again for each reader that
 // wants its elements in another order.
 double mp_cluster_emitted(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
-// The parts of a concatenation, as bits, for which the cluster reads what the op makes; 0: it is
-// for none.
-uint32_t mp_cluster_parts(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
 // Whether the code of the cluster stays small enough for XLA's compiler for GPUs with the op.
 bool mp_cluster_has_room(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
-// Notes that the op is in the cluster.
-void mp_cluster_note_code(mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
-// Whether the op's elements do not come of tiles of rows: it is in no kernel that goes through rows
-// several times.
-bool mp_cluster_is_untiled(const mp_op_t *op);
-
-// Whether what the op finds in memory, in the order in which it lies there, is the matrix of a sum
-// in the cluster (a vector by a matrix), with what is summed up not last: XLA's compiler for GPUs
-// turns it before, as it does with no array that other ops make, or that lies there as a whole.
-bool mp_cluster_is_turned_for(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
-
 // ---- cluster_siblings.c ----
 
 // Joins those users at hand that read the value in the same way, so that they read it once.
@@ -329,9 +258,6 @@ void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scra
 
 // ---- cluster_bytes.c ----
 
-// Whether all clusters that read the value take it, as it is in f32, for a factor of a product of
-// one pass.
-bool mp_cluster_is_only_multiplied(const mp_cluster_find_t *find, const mp_value_t *value);
 // Finds what each cluster reads and writes, and which values stay in scratch memory.
 MP_NODISCARD mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find);
 

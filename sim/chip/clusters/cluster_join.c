@@ -42,13 +42,6 @@ static void cluster_join_add_work(mp_cluster_find_t *find, uint32_t number,
   cluster->count = fmax(cluster->count, mp_cluster_extent(at->op, at->kind));
 }
 
-// The parts of a concatenation for which an op of a cluster reads its operand `operand`.
-static uint32_t cluster_join_parts(const mp_op_t *op, uint32_t operand, uint32_t parts) {
-  enum { LAST = 31 };
-  if (op->code != MP_OP_CONCATENATE) return parts;
-  return UINT32_C(1) << (operand < LAST ? operand : LAST);
-}
-
 mp_status_t mp_cluster_join(mp_cluster_find_t *find, const mp_cluster_op_t *at,
                             const mp_cluster_user_t *user) {
   mp_clusters_t *out = find->out;
@@ -58,8 +51,6 @@ mp_status_t mp_cluster_join(mp_cluster_find_t *find, const mp_cluster_op_t *at,
   cluster->first_member = out->members.count;
   ++find->states.items[user->cluster].num_members;
   const double emitted = mp_cluster_emitted(find, at->op, user->cluster);
-  const uint32_t parts = mp_cluster_parts(find, at->op, user->cluster);
-  mp_cluster_note_code(find, at->op, user->cluster);
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &out->members, member));
   cluster_join_add_work(find, user->cluster, at);
   // A reduction whose result is broadcast goes once through what it reduces.
@@ -82,8 +73,7 @@ mp_status_t mp_cluster_join(mp_cluster_find_t *find, const mp_cluster_op_t *at,
     const mp_cluster_user_t use = {.cluster = user->cluster,
                                    .is_along = is_along,
                                    .is_reused = is_reused || (user->is_reused && !is_row),
-                                   .sides = mp_cluster_sides(&member, at->kind, i),
-                                   .parts = cluster_join_parts(at->op, i, parts)};
+                                   .sides = mp_cluster_sides(&member, at->kind, i)};
     MP_RETURN_IF_ERROR(mp_cluster_use(find, value, at->op, &use, emitted));
   }
   return NULL;

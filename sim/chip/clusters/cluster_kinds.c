@@ -436,61 +436,6 @@ static const mp_value_t *cluster_kinds_generated(const mp_value_t *value, bool *
   }
 }
 
-// Whether no more than one op near it reads a sum.
-static bool cluster_kinds_has_one_reader(const mp_op_t *sum) {
-  enum { NEAR = 128 };
-  uint32_t num_readers = 0, num_seen = 0;
-  for (const mp_op_t *op = sum->next; op != NULL && num_seen < NEAR; op = op->next, ++num_seen) {
-    if (mp_cluster_is_generator(op) || op->code == MP_OP_RESHAPE) continue;
-    bool reads = false;
-    for (uint32_t i = 0; i < op->num_operands; ++i) {
-      bool is_reused = false;
-      if (!mp_type_is_tensor(op->operands[i]->type)) continue;
-      reads |= cluster_kinds_generated(op->operands[i], &is_reused) == &sum->results[0];
-    }
-    num_readers += reads;
-  }
-  return num_readers <= 1;
-}
-
-// Whether an op takes from its rows, element by element, what comes of a sum of rows that a kernel
-// of XLA's for GPUs keeps at hand for nothing else: that kernel writes all that it makes.
-static bool cluster_kinds_takes_rows(const mp_op_t *op) {
-  enum { OPS_MOST = 8 };
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = cluster_kinds_generated(op->operands[i], &is_reused);
-    for (uint32_t j = 0; is_reused && value != NULL && value->op != NULL && j < OPS_MOST; ++j) {
-      const double row = value->op->num_results == 1 ? mp_cluster_row(value->op) : 0;
-      if (row > 0 && !cluster_kinds_has_one_reader(value->op)) break;
-      if (row > 0) return row <= MP_CLUSTER_GPU_ROW;
-      if (!mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) break;
-      // Numbers beside it come second, but for the least one of a maximum.
-      const mp_value_t *first = value->op->operands[0];
-      const bool is_second = cluster_kinds_is_constant(first) && value->op->num_operands > 1;
-      value = cluster_kinds_generated(is_second ? value->op->operands[1] : first, &is_reused);
-      is_reused = true;
-    }
-  }
-  return false;
-}
-
-// The array of which an op makes each element of the value from that in its place, besides numbers
-// that are there for many elements; NULL: there is none, or there are several.
-static const mp_value_t *cluster_kinds_looked_at(const mp_value_t *value) {
-  if (value->op == NULL || !mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
-  if (cluster_kinds_takes_rows(value->op)) return NULL;
-  const mp_value_t *only = NULL;
-  for (uint32_t i = 0; i < value->op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *of = cluster_kinds_generated(value->op->operands[i], &is_reused);
-    if (of == NULL || is_reused || of == only) continue;
-    if (only != NULL) return NULL;
-    only = of;
-  }
-  return only;
-}
-
 // A library reads its factors in any order, but not what was put together in another one.
 static const mp_value_t *cluster_kinds_factor(const mp_op_t *op, uint32_t operand) {
   const mp_product_factor_t factor = mp_product_factor(op, operand);
@@ -518,23 +463,6 @@ const mp_value_t *mp_cluster_source(const mp_chip_figures_t *figures, const mp_o
   }
   value = mp_cluster_root(value);
   if (figures->compiler != MP_CHIP_COMPILER_GPU) return value;
-  // What is looked up in a table is converted then, unless that is more than the table.
-  const bool is_lookup =
-      op->code == MP_OP_GATHER && mp_cluster_op_count(op) <= mp_cluster_value_count(value);
-  const mp_value_t *of;
-  while (is_lookup && (of = cluster_kinds_looked_at(value)) != NULL &&
-         mp_chip_rule(figures, MP_CHIP_RULE_gather_of_loop)) {
-    value = of;
-  }
-  while (is_lookup && mp_cluster_is_cut(value->op) &&
-         mp_chip_rule(figures, MP_CHIP_RULE_gather_of_loop)) {
-    value = mp_cluster_root(value->op->operands[0]);
-  }
-  // Rows of rows that were looked up (an image that grows along both sides) are looked up once.
-  while (op->code == MP_OP_GATHER && value->op != NULL && value->op->code == MP_OP_GATHER &&
-         mp_chip_rule(figures, MP_CHIP_RULE_gather_of_gather)) {
-    value = mp_cluster_root(value->op->operands[0]);
-  }
   return kind == MP_CLUSTER_PRODUCT ? cluster_kinds_factor(op, operand) : value;
 }
 

@@ -113,128 +113,9 @@ bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, cons
   return false;
 }
 
-// Whether an op reads a value as an array, or as a number for each row of one.
-static bool cluster_rows_reads(const mp_cluster_find_t *find, const mp_op_t *op,
-                               const mp_value_t *value) {
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    if (mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused) == value) return true;
-  }
-  return false;
-}
-
-// Whether one op alone reads a value, as far as it is decided about those behind `op`, which is one
-// that does; those before it are looked through.
-static bool cluster_rows_is_only_reader(const mp_cluster_find_t *find, const mp_value_t *value,
-                                        const mp_op_t *reader, const mp_op_t *op) {
-  enum { BETWEEN_MOST = 256 };
-  const mp_cluster_value_t *entry;
-  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
-  if (entry != NULL && entry->memory_use != MP_CLUSTER_NONE) return false;
-  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
-  for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
-    if (!cluster_rows_are_equal(find, find->uses.items[at].op, reader)) return false;
-  }
-  uint32_t num_seen = 0;
-  for (const mp_op_t *by = value->op->next; by != NULL && by != op; by = by->next) {
-    if (++num_seen > BETWEEN_MOST) return false;
-    if (mp_cluster_is_generator(by) || by->code == MP_OP_RESHAPE) continue;
-    if (cluster_rows_reads(find, by, value) && !cluster_rows_are_equal(find, by, reader)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// The sum of rows that an op reads again for all of their elements, through ops of one operand;
-// NULL: none. `is_only`: whether nobody else reads what is between.
-static const mp_op_t *cluster_rows_sum_of(const mp_cluster_find_t *find, const mp_op_t *op,
-                                          bool *is_only) {
-  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_results != 1) return NULL;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
-    const mp_op_t *reader = op;
-    *is_only = true;
-    for (uint32_t j = 0; is_reused && value != NULL && j < CLUSTER_ROWS_OPS_MOST; ++j) {
-      if (value->op == NULL || value->op->num_results != 1) break;
-      *is_only = *is_only && cluster_rows_is_only_reader(find, value, reader, op);
-      const double row = mp_cluster_row(value->op);
-      if (row > 0) return row <= find->rows_most ? value->op : NULL;
-      reader = value->op;
-      value = mp_cluster_rows_operand(find, value->op);
-    }
-  }
-  return NULL;
-}
-
 // How many more ops are looked through behind one: the compiler takes most conversions away.
 static uint32_t cluster_rows_left(const mp_op_t *op, uint32_t depth) {
   return op->code == MP_OP_CONVERT ? depth : depth - 1;
-}
-
-// Whether a value is made, element by element, of rows that a sum alone leads back to.
-static bool cluster_rows_has_diamond(const mp_cluster_find_t *find, const mp_value_t *value,
-                                     uint32_t depth) {
-  if (value == NULL || value->op == NULL || depth == 0) return false;
-  const mp_op_t *op = value->op;
-  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
-  bool is_only = false;
-  const mp_op_t *sum = cluster_rows_sum_of(find, op, &is_only);
-  // What is written before is no row at hand.
-  if (sum != NULL && (mp_cluster_is_turned(find, sum) || mp_cluster_sums_written(find, sum))) {
-    return false;
-  }
-  if (sum != NULL && is_only && cluster_rows_meet(find, op, mp_cluster_root(sum->operands[0]))) {
-    return true;
-  }
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
-    if (!is_reused && cluster_rows_has_diamond(find, of, cluster_rows_left(op, depth))) return true;
-  }
-  return false;
-}
-
-// Whether an op is where a sum of rows comes back to them.
-static bool cluster_rows_is_end(const mp_cluster_find_t *find, const mp_op_t *op) {
-  bool is_only = false;
-  const mp_op_t *sum = cluster_rows_sum_of(find, op, &is_only);
-  if (sum == NULL || mp_cluster_sums_written(find, sum)) return false;
-  const mp_value_t *summed = mp_cluster_root(sum->operands[0]);
-  return cluster_rows_meet(find, op, summed) ||
-         cluster_rows_has_diamond(find, summed, CLUSTER_ROWS_DEPTH);
-}
-
-// Of how many arrays that are made of rows at hand an op is.
-static uint32_t cluster_rows_count(const mp_cluster_find_t *find, const mp_op_t *op) {
-  uint32_t count = 0;
-  const mp_value_t *last = NULL;
-  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *of = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, i, &is_reused);
-    if (of == NULL || is_reused || of == last) continue;
-    count += cluster_rows_has_diamond(find, of, CLUSTER_ROWS_DEPTH);
-    last = of;
-  }
-  return count;
-}
-
-bool mp_cluster_has_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
-  return op->num_results == 1 &&
-         cluster_rows_has_diamond(find, &op->results[0], CLUSTER_ROWS_DEPTH);
-}
-
-bool mp_cluster_needs_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
-  // What is rounded is written in the narrow type, unless it is widened again.
-  for (uint32_t i = 0; i < 2 && op->code == MP_OP_CONVERT; ++i) {
-    op = mp_cluster_root(op->operands[0])->op;
-    if (op == NULL) return false;
-  }
-  if (op->num_results != 1) return false;
-  const uint32_t count = cluster_rows_count(find, op);
-  return count > 1 || (cluster_rows_is_end(find, op) && mp_cluster_has_rows(find, op));
 }
 
 // Whether a value, or one of a few that it is made of in kernels alone, is of such rows.
@@ -244,7 +125,7 @@ static bool cluster_rows_has_end(const mp_cluster_find_t *find, const mp_value_t
   const mp_op_t *op = value->op;
   const mp_cluster_value_t *entry;
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
-  if (entry != NULL && (entry->memory_use != MP_CLUSTER_NONE || entry->is_table)) return false;
+  if (entry != NULL && entry->memory_use != MP_CLUSTER_NONE) return false;
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   if (mp_cluster_takes_sum(find, op, NULL)) return true;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -259,28 +140,6 @@ bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
   enum { OPS_MOST = 5 };
   if (op->num_results != 1) return false;
   return cluster_rows_has_end(find, mp_cluster_root(op->operands[0]), OPS_MOST);
-}
-
-// Whether a value is an array that no ops make element by element, or comes of one by ops of one
-// operand.
-static bool cluster_rows_is_plain(const mp_cluster_find_t *find, const mp_value_t *value) {
-  for (uint32_t i = 0; i < CLUSTER_ROWS_OPS_MOST && value != NULL; ++i) {
-    if (value->op == NULL || !mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) return true;
-    value = mp_cluster_rows_operand(find, value->op);
-  }
-  return false;
-}
-
-bool mp_cluster_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
-  enum { OPS_MOST = 6 };
-  const mp_op_t *end = cluster_rows_end_of(find, op);
-  return end != NULL && cluster_rows_has_end(find, &end->results[0], OPS_MOST) &&
-         cluster_rows_is_plain(find, mp_cluster_root(op->operands[0]));
-}
-
-bool mp_cluster_meets_diamond(const mp_cluster_find_t *find, const mp_op_t *op) {
-  const mp_op_t *end = cluster_rows_end_of(find, op);
-  return end != NULL && cluster_rows_has_diamond(find, &end->results[0], CLUSTER_ROWS_DEPTH);
 }
 
 bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
@@ -315,21 +174,4 @@ bool mp_cluster_is_turned(const mp_cluster_find_t *find, const mp_op_t *op) {
     value = mp_cluster_root(value->op->operands[0]);
   }
   return false;
-}
-
-mp_status_t mp_cluster_note_tables(mp_cluster_find_t *find, const mp_block_t *block) {
-  if (find->compiler != MP_CHIP_COMPILER_GPU) return NULL;
-  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    for (uint32_t i = 0; mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL && i < op->num_regions;
-         ++i) {
-      MP_RETURN_IF_ERROR(mp_cluster_note_tables(find, op->regions[i]));
-    }
-    if (op->code != MP_OP_GATHER) continue;
-    bool is_reused = false;
-    mp_cluster_value_t *entry;
-    const mp_value_t *table = mp_cluster_source(find->figures, op, MP_CLUSTER_LOOP, 0, &is_reused);
-    MP_RETURN_IF_ERROR(mp_cluster_value(find, table, &entry));
-    entry->is_table = true;
-  }
-  return NULL;
 }

@@ -22,7 +22,6 @@ static void cluster_siblings_merge(mp_cluster_find_t *find, uint32_t number, uin
   }
   kept->reduced_dims |= state->reduced_dims;
   kept->num_members += state->num_members;
-  kept->is_untiled |= state->is_untiled;
   if (state->first_need < kept->first_need) kept->first_need = state->first_need;
   state->merged_into = into;
 }
@@ -54,37 +53,19 @@ static bool cluster_siblings_may_merge(const mp_cluster_find_t *find,
          a->reduced_dims == 0 || b->reduced_dims == 0;
 }
 
-// Whether two loops of as many elements read the same array, in whatever way: XLA's compiler for
-// GPUs makes one kernel of them, but none of loops that share no more than a number, or that cut
-// parts out of the array or turn it.
-static bool cluster_siblings_are_loops(const mp_cluster_find_t *find,
-                                       const mp_cluster_user_t *first,
-                                       const mp_cluster_user_t *second) {
-  const mp_cluster_t *a = &find->out->clusters.items[first->cluster];
-  const mp_cluster_t *b = &find->out->clusters.items[second->cluster];
-  return find->compiler == MP_CHIP_COMPILER_GPU && !a->is_rows && !b->is_rows && !first->moves &&
-         !second->moves && find->states.items[first->cluster].kind == MP_CLUSTER_LOOP &&
-         find->states.items[second->cluster].kind == MP_CLUSTER_LOOP &&
-         cluster_siblings_may_merge(find, first, second, a->count);
-}
-
 void mp_cluster_join_siblings(mp_cluster_find_t *find, const mp_value_t *value) {
   enum { NEIGHBOURS = 4, COUNT_LEAST = 1024 };
   const double count = mp_cluster_value_count(value);
-  if (count < (find->compiler == MP_CHIP_COMPILER_GPU ? 2 : COUNT_LEAST)) return;
+  if (count < COUNT_LEAST) return;
   mp_cluster_user_t *users = find->users.items;
   uint32_t num_users = find->users.count;
   for (uint32_t i = 0; i < num_users; ++i) {
     for (uint32_t j = 0; j < num_users && j <= i + NEIGHBOURS; ++j) {
       if (j + NEIGHBOURS < i || j == i) continue;
-      const bool is_alike = count >= COUNT_LEAST && users[i].is_along && !users[i].is_reused &&
-                            users[j].is_along && !users[j].is_reused &&
+      const bool is_alike = users[i].is_along && !users[i].is_reused && users[j].is_along &&
+                            !users[j].is_reused &&
                             cluster_siblings_may_merge(find, &users[i], &users[j], count);
-      if (!is_alike && !cluster_siblings_are_loops(find, &users[i], &users[j])) continue;
-      if (!mp_chip_rule(find->figures,
-                        is_alike ? MP_CHIP_RULE_sibling_fusion : MP_CHIP_RULE_sibling_loops)) {
-        continue;
-      }
+      if (!is_alike || !mp_chip_rule(find->figures, MP_CHIP_RULE_sibling_fusion)) continue;
       cluster_siblings_merge(find, users[i].cluster, users[j].cluster);
       users[i] = users[--num_users];
       --i;

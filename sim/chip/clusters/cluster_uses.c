@@ -8,9 +8,8 @@ mp_status_t mp_cluster_use(mp_cluster_find_t *find, const mp_value_t *value, con
                            const mp_cluster_user_t *user, double emitted) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
-  const mp_cluster_use_t use = {user->cluster,   entry->first_use, user->is_along,
-                                user->is_reused, user->sides,      op,
-                                emitted,         user->parts};
+  const mp_cluster_use_t use = {
+      user->cluster, entry->first_use, user->is_along, user->is_reused, user->sides, op, emitted};
   entry->first_use = find->uses.count;
   return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
 }
@@ -73,7 +72,6 @@ static mp_status_t cluster_uses_part(mp_cluster_find_t *find, const mp_value_t *
 static mp_status_t cluster_uses_add_user(mp_cluster_find_t *find, const mp_cluster_use_t *use) {
   const uint32_t number = mp_cluster_now(find, use->cluster);
   const uint32_t num_slices = use->op->code == MP_OP_SLICE;
-  const bool moves = num_slices > 0 || use->op->code == MP_OP_TRANSPOSE;
   mp_cluster_state_t *state = &find->states.items[number];
   if (state->seen == find->num_decided) {
     mp_cluster_user_t *user = &find->users.items[state->user];
@@ -81,14 +79,11 @@ static mp_status_t cluster_uses_add_user(mp_cluster_find_t *find, const mp_clust
     user->is_reused = user->is_reused || use->is_reused;
     user->sides |= use->sides;
     user->num_slices += num_slices;
-    user->moves |= moves;
-    user->parts |= use->parts;
     return NULL;
   }
   state->seen = find->num_decided;
   state->user = find->users.count;
-  const mp_cluster_user_t user = {number,     use->is_along, use->is_reused, use->sides,
-                                  num_slices, moves,         use->parts};
+  const mp_cluster_user_t user = {number, use->is_along, use->is_reused, use->sides, num_slices};
   return MP_ARRAY_PUSH(find->scratch_arena, &find->users, user);
 }
 

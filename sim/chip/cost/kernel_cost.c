@@ -174,7 +174,7 @@ static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_s
 static void kernel_cost_add_write(const mp_chip_t *chip, const mp_cluster_t *cluster,
                                   const mp_cluster_access_t *access,
                                   mp_product_streams_t *streams) {
-  const bool is_narrow = access->is_narrow || mp_dtype_bits(access->value->type->dtype) <= 16;
+  const bool is_narrow = mp_dtype_bits(access->value->type->dtype) <= 16;
   const bool is_near = access->is_scratch || access->is_fetched;
   const bool is_convolution = is_near && cluster->work.product.convolution.window > 0 &&
                               mp_chip_rule(&chip->figures, MP_CHIP_RULE_conv_vmem_write);
