@@ -184,43 +184,6 @@ static void a_widened_softmax_is_three_kernels(void **state) {
   expect(GPU, text, 1, 1.5 * SIZE);
 }
 
-// A kernel that goes through its rows again has one chain of sums: each comes back to what was
-// summed up. A norm of narrow elements with a variance in wider ones has two.
-static void rows_are_kept_where_sums_come_back(void **state) {
-  (void)state;
-  static const char *const shift =
-      "func.func @main(%x: " M ") -> " M " {\n" ZERO REDUCE("0", "x", "add") SPREAD("1", "0")
-          OP("2", "subtract %x, %1") OP("3", "multiply %2, %2") REDUCE("4", "3", "add")
-              SPREAD("5", "4") OP("6", "multiply %2, %5") "return %6 : " M "\n}\n";
-  expect(GPU, shift, 1, 2.0 * SIZE);
-  // A single row.
-  static const char *const row =
-      "func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {\n" ZERO
-      "%0 = stablehlo.multiply %x, %x : tensor<1024xf32>\n"
-      "%1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0]"
-      " : (tensor<1024xf32>, tensor<f32>) -> tensor<f32>\n"
-      "%2 = stablehlo.sqrt %1 : tensor<f32>\n"
-      "%3 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<f32>) -> tensor<1024xf32>\n"
-      "%4 = stablehlo.divide %x, %3 : tensor<1024xf32>\nreturn %4 : tensor<1024xf32>\n}\n";
-  expect(GPU, row, 1, 2.0 * 1024 * 4);
-  // The gradient of a softmax: sums of products with another array.
-  static const char *const gradient =
-      "func.func @main(%x: " M ", %y: " M ") -> " M " {\n" ZERO OP("0", "multiply %x, %y")
-          REDUCE("1", "0", "add") SPREAD("2", "1") OP("3", "subtract %x, %2")
-              OP("4", "multiply %3, %y") "return %4 : " M "\n}\n";
-  expect(GPU, gradient, 2, 5.0 * SIZE + 2 * ROWS * 4);
-  // Two ops read what the sum becomes: it is written, and a kernel of both reads it.
-  static const char *const twice =
-      "func.func @main(%x: " M ", %y: " M ") -> (" M ", " M
-      ") {\n" ZERO REDUCE("0", "x", "add") "%1 = stablehlo.negate %0 : " V "\n" SPREAD("2", "1")
-          OP("3", "subtract %x, %2") OP("4", "exponential %3") SPREAD("5", "1")
-              OP("6", "multiply %y, %5") "return %4, %6 : " M ", " M "\n}\n";
-  const mp_chip_figures_t figures = figures_of(GPU);
-  found_t f = find_with(&figures, twice);
-  assert_int_equal(count_clusters(&f), 2);
-  find_end(&f);
-}
-
 // What a reversal reads is in memory.
 static void a_reversal_is_a_kernel(void **state) {
   (void)state;
@@ -248,21 +211,6 @@ static void a_product_takes_what_is_around_it(void **state) {
   expect(TPU, text, 1, 2.0 * SIZE + 3 * SQUARE);
   // Libraries do the product alone.
   expect(GPU, text, 3, 2.0 * SIZE + 2.0 * SIZE + SQUARE + 4 * SQUARE);
-}
-
-// Sums of rows, and 16 rows looked up, of an array that both read widened.
-static void a_table_is_widened_after_the_lookup(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%x: tensor<256x1024xbf16>, %i: tensor<16x1xi32>) -> (" V
-      ", tensor<16x1024xf32>) {\n" ZERO
-      "%w = stablehlo.convert %x : (tensor<256x1024xbf16>) -> " M "\n" REDUCE("1", "w", "add")
-      "%2 = \"stablehlo.gather\"(%w, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
-      "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
-      "slice_sizes = array<i64: 1, 1024>, indices_are_sorted = false}> : (" M
-      ", tensor<16x1xi32>) -> tensor<16x1024xf32>\n"
-      "return %1, %2 : " V ", tensor<16x1024xf32>\n}\n";
-  expect(GPU, text, 2, SIZE / 2 + ROWS * 4 + 16 * COLUMNS * 4 + 16 * COLUMNS * 4 + 16 * 4);
 }
 
 // What SparseCores look something up in is written to memory, whatever room scratch memory has.
@@ -363,12 +311,6 @@ static void small_values_stay_in_scratch_memory(void **state) {
   assert_float_equal(sum_bytes(&f), 2.0 * SIZE + SQUARE, 1e-3);
   find_end(&f);
   figures.memory_scratch = SQUARE - 1;
-  f = find_with(&figures, text);
-  assert_float_equal(sum_bytes(&f), 2.0 * SIZE + 3 * SQUARE, 1e-3);
-  find_end(&f);
-  // Cores that share a product out have a scratch memory each, and need all of its result.
-  figures.memory_scratch = SQUARE;
-  figures.cluster_cores = 2;
   f = find_with(&figures, text);
   assert_float_equal(sum_bytes(&f), 2.0 * SIZE + 3 * SQUARE, 1e-3);
   find_end(&f);
@@ -541,17 +483,6 @@ static void rounds_keep_weights_that_are_cast(void **state) {
   f = find_with(&figures, ROUNDS("bf16", "bf16", NARROW));
   assert_float_equal(sum_bytes(&f), BYTES / 2, 64);
   find_end(&f);
-  figures.memory_scratch *= 2;
-  f = find_with(&figures, ROUNDS_BEHIND(BEFORE, "bf16", "bf16", SUM));
-  uint32_t second = 0;
-  const mp_cluster_access_t *weight = read_of(&f, BYTES / 2, &second);
-  assert_true(weight != NULL && weight->is_scratch);
-  find_end(&f);
-  f = find_with(&figures, ROUNDS("bf16", "bf16", NARROW));
-  second = 0;
-  weight = read_of(&f, BYTES / 2, &second);
-  assert_true(weight != NULL && !weight->is_scratch);
-  find_end(&f);
   figures.memory_scratch = 2 * (BYTES + BYTES / 2 - 64);
   f = find_with(&figures, ROUNDS("f32", "f32", WIDE));
   assert_float_equal(sum_bytes(&f), BYTES, 64);
@@ -674,124 +605,6 @@ static void one_factor_is_fetched_before(void **state) {
   }
 }
 
-// Weights that a gradient's kernel updates come before and leave later, if there is room.
-static void updated_weights_are_fetched_before(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%x: tensor<256x512xf32>, %v: tensor<512x1024xf32>, %w: "
-      "tensor<256x1024xf32>) -> tensor<256x1024xf32> {\n"
-      "%t = stablehlo.tanh %x : tensor<256x512xf32>\n"
-      "%m = stablehlo.dot_general %t, %t, contracting_dims = [1] x [1] : (tensor<256x512xf32>, "
-      "tensor<256x512xf32>) -> tensor<256x256xf32>\n"
-      "%0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<256x512xf32>, "
-      "tensor<512x1024xf32>) -> tensor<256x1024xf32>\n"
-      "%p = stablehlo.dot_general %m, %0, contracting_dims = [1] x [0] : (tensor<256x256xf32>, "
-      "tensor<256x1024xf32>) -> tensor<256x1024xf32>\n"
-      "%1 = stablehlo.subtract %w, %p : tensor<256x1024xf32>\n"
-      "return %1 : tensor<256x1024xf32>\n}\n";
-  enum { W_BYTES = 256 * 1024 * 4, V_BYTES = 512 * 1024 * 4 };
-  mp_chip_figures_t figures = figures_of(TPU);
-  for (int is_small = 0; is_small < 2; ++is_small) {
-    figures.product_resident = is_small ? W_BYTES - 1 : 4 * V_BYTES;
-    found_t f = find_with(&figures, text);
-    uint32_t first = 0;
-    const mp_cluster_access_t *w = read_of(&f, W_BYTES, &first);
-    while (w != NULL && w->sides != MP_CLUSTER_BESIDE)
-      w = read_of(&f, W_BYTES, &(uint32_t){++first});
-    assert_non_null(w);
-    assert_int_equal(w->is_fetched, !is_small);
-    find_end(&f);
-  }
-}
-
-// An argument that is there for one product stays for the next one and for its update, while there
-// is room; what a result takes over is not there when the program begins.
-static void arguments_stay_for_later_products(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%x: tensor<256x1024xf32>, %w: tensor<1024x4096xf32> {tf.aliasing_output = "
-      "0 : i32}) -> (tensor<1024x4096xf32>, tensor<256x4096xf32>) {\n"
-      "%t = stablehlo.tanh %x : tensor<256x1024xf32>\n"
-      "%0 = stablehlo.dot_general %t, %x, contracting_dims = [1] x [1] : (tensor<256x1024xf32>, "
-      "tensor<256x1024xf32>) -> tensor<256x256xf32>\n"
-      "%1 = stablehlo.dot_general %0, %t, contracting_dims = [1] x [0] : (tensor<256x256xf32>, "
-      "tensor<256x1024xf32>) -> tensor<256x1024xf32>\n"
-      "%2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<256x1024xf32>, "
-      "tensor<1024x4096xf32>) -> tensor<256x4096xf32>\n"
-      "%3 = stablehlo.dot_general %x, %2, contracting_dims = [0] x [0] : (tensor<256x1024xf32>, "
-      "tensor<256x4096xf32>) -> tensor<1024x4096xf32>\n"
-      "%4 = stablehlo.subtract %w, %3 : tensor<1024x4096xf32>\n"
-      "return %4, %2 : tensor<1024x4096xf32>, tensor<256x4096xf32>\n}\n";
-  enum { W_BYTES = 1024 * 4096 * 4 };
-  mp_chip_figures_t figures = figures_of(TPU);
-  for (int is_small = 0; is_small < 2; ++is_small) {
-    figures.product_resident = (is_small ? 1.5 : 8) * W_BYTES;
-    found_t f = find_with(&figures, text);
-    uint32_t first = 0, second = 1;
-    const mp_cluster_access_t *factor = read_of(&f, W_BYTES, &first);
-    const mp_cluster_access_t *update = read_of(&f, W_BYTES, &second);
-    assert_true(factor != NULL && factor->sides == MP_CLUSTER_RHS && factor->is_fetched);
-    assert_false(factor->is_again);
-    assert_true(update != NULL && update->sides == MP_CLUSTER_BESIDE);
-    assert_int_equal(update->is_again, !is_small);
-    find_end(&f);
-  }
-}
-
-// What a kernel goes through that is no product is not there when the program begins, and no copy
-// of it is made beside that kernel.
-static void what_is_read_before_is_not_fetched(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%x: tensor<512x1024xf32>) -> (tensor<512xf32>, tensor<512x512xf32>) {\n"
-      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
-      "%0 = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [1] : "
-      "(tensor<512x1024xf32>, tensor<f32>) -> tensor<512xf32>\n"
-      "%1 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : (tensor<512x1024xf32>, "
-      "tensor<512x1024xf32>) -> tensor<512x512xf32>\n"
-      "return %0, %1 : tensor<512xf32>, tensor<512x512xf32>\n}\n";
-  enum { X_BYTES = 512 * 1024 * 4 };
-  mp_chip_figures_t figures = figures_of(TPU);
-  figures.product_resident = 8 * X_BYTES;
-  found_t f = find_with(&figures, text);
-  uint32_t first = 0, second = 1;
-  const mp_cluster_access_t *sum = read_of(&f, X_BYTES, &first);
-  const mp_cluster_access_t *product = read_of(&f, X_BYTES, &second);
-  assert_true(sum != NULL && (sum->sides & MP_CLUSTER_LHS) == 0);
-  assert_true(product != NULL && (product->sides & MP_CLUSTER_LHS) != 0);
-  assert_false(product->is_fetched || product->is_again);
-  find_end(&f);
-}
-
-// What is computed with on its way to the product is not copied there before: the other factor is,
-// however small. A change of type is nothing.
-static void plain_factors_are_fetched(void **state) {
-  (void)state;
-#define FACTOR(type, op)                                                        \
-  "func.func @main(%x: tensor<1024x512x" type                                   \
-  ">, %w: tensor<512x256xbf16>) -> tensor<1024x256xbf16> {\n%0 = stablehlo." op \
-  "\n%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : "        \
-  "(tensor<1024x512xbf16>, tensor<512x256xbf16>) -> tensor<1024x256xbf16>\n"    \
-  "return %1 : tensor<1024x256xbf16>\n}\n"
-  enum { W_BYTES = 512 * 256 * 2, X_BYTES = 1024 * 512 * 2 };
-  static const char computed[] = FACTOR("bf16", "tanh %x : tensor<1024x512xbf16>");
-  static const char converted[] =
-      FACTOR("f32", "convert %x : (tensor<1024x512xf32>) -> tensor<1024x512xbf16>");
-  mp_chip_figures_t figures = figures_of(TPU);
-  figures.product_resident = 8 * X_BYTES;
-  for (int is_plain = 0; is_plain < 2; ++is_plain) {
-    found_t f = find_with(&figures, is_plain ? converted : computed);
-    uint32_t first = 0, second = 0;
-    const mp_cluster_access_t *x = read_of(&f, is_plain ? 2 * X_BYTES : X_BYTES, &first);
-    const mp_cluster_access_t *w = read_of(&f, W_BYTES, &second);
-    assert_true(x != NULL && w != NULL);
-    assert_int_equal(x->is_fetched, is_plain);
-    assert_int_equal(w->is_fetched, !is_plain);
-    find_end(&f);
-  }
-#undef FACTOR
-}
-
 // A product that sums nothing up is made where it is read, element by element.
 static void an_outer_product_is_no_kernel(void **state) {
   (void)state;
@@ -840,32 +653,6 @@ static void scaled_scores_are_made_again(void **state) {
   }
 #undef ALL
 #undef SOFTMAX
-}
-
-// What main returns is copied to memory from scratch memory, where others read it. An argument that
-// is there when the program begins comes once for all products that read it.
-static void results_are_read_from_scratch_memory(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%x: " M ", %w: tensor<1024x1024xf32>) -> (" M ", " M
-      ") {\n"
-      "%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (" M
-      ", tensor<1024x1024xf32>) -> " M
-      "\n%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (" M
-      ", tensor<1024x1024xf32>) -> " M "\nreturn %0, %1 : " M ", " M "\n}\n";
-  enum { WEIGHTS = 1024 * 1024 * 4 };
-  mp_chip_figures_t figures = figures_of(TPU);
-  found_t f = find_with(&figures, text);
-  assert_float_equal(sum_bytes(&f), 2.0 * WEIGHTS + 4.0 * SIZE, 1);
-  find_end(&f);
-  figures.memory_scratch = SIZE;
-  f = find_with(&figures, text);
-  assert_float_equal(sum_bytes(&f), 2.0 * WEIGHTS + 3.0 * SIZE, 1);
-  find_end(&f);
-  figures.product_resident = WEIGHTS + SIZE;
-  f = find_with(&figures, text);
-  assert_float_equal(sum_bytes(&f), 1.0 * WEIGHTS + 3.0 * SIZE, 1);
-  find_end(&f);
 }
 
 // ---- rows in parts ----
@@ -925,13 +712,8 @@ int main(void) {
       cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_product_reads_has_sides),
       cmocka_unit_test(one_factor_is_fetched_before),
-      cmocka_unit_test(updated_weights_are_fetched_before),
-      cmocka_unit_test(arguments_stay_for_later_products),
-      cmocka_unit_test(what_is_read_before_is_not_fetched),
-      cmocka_unit_test(plain_factors_are_fetched),
       cmocka_unit_test(an_outer_product_is_no_kernel),
       cmocka_unit_test(scaled_scores_are_made_again),
-      cmocka_unit_test(results_are_read_from_scratch_memory),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),
@@ -939,11 +721,9 @@ int main(void) {
       cmocka_unit_test(rows_of_a_product_may_be_widened),
       cmocka_unit_test(small_products_are_chained),
       cmocka_unit_test(a_widened_softmax_is_three_kernels),
-      cmocka_unit_test(rows_are_kept_where_sums_come_back),
       cmocka_unit_test(a_reversal_is_a_kernel),
       cmocka_unit_test(expensive_values_are_not_broadcast),
       cmocka_unit_test(a_product_takes_what_is_around_it),
-      cmocka_unit_test(a_table_is_widened_after_the_lookup),
       cmocka_unit_test(a_table_of_sparse_cores_lies_in_memory),
       cmocka_unit_test(libraries_add_and_do_not_gate),
       cmocka_unit_test(what_is_put_together_is_turned_before_a_product),

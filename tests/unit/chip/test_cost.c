@@ -521,25 +521,6 @@ static void gradients_of_largest_elements_are_three_kernels_on_gpus(void **state
             3000 + once + (1 + 1 + 2 * 2 + 2) * PADDED + 2 * OPERAND);
 }
 
-// An argument of 64 x 96 is brought into rows of 128 lanes, of which 64 are used, and from these
-// into tiles along the other dimension.
-static void arguments_are_brought_into_other_tiles(void **state) {
-  (void)state;
-  mp_chip_t chip = bare_chip();
-  chip.memory_bandwidth = 1e12;
-  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
-  static const char text[] =
-      "func.func @main(%x: tensor<64x96xf32>) -> tensor<96x64xf32> {\n"
-      "%0 = stablehlo.reshape %x : (tensor<64x96xf32>) -> tensor<96x64xf32>\n"
-      "%1 = stablehlo.negate %0 : tensor<96x64xf32>\nreturn %1 : tensor<96x64xf32>\n}\n";
-  const double least = 64 * 128 * 4, rows = 96 * 128 * 4;
-  expect_ns(&chip, text, (2 * least + 2 * rows + 2 * least) * 1e-3);
-  chip.figures.memory_scratch = least;
-  expect_ns(&chip, text, (2 * least + 2 * rows) * 1e-3);
-  chip.figures.memory_scratch = rows;
-  expect_ns(&chip, text, 2 * least * 1e-3);
-}
-
 #define CONVOLVED(type)                                                                         \
   "func.func @main(%x: tensor<" type ">, %w: tensor<1x1x64x64xf32>) -> tensor<" type            \
   "> {\n%0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, " \
@@ -547,20 +528,6 @@ static void arguments_are_brought_into_other_tiles(void **state) {
   "[1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : ("  \
   "tensor<" type ">, tensor<1x1x64x64xf32>) -> tensor<" type ">\nreturn %0 : tensor<" type      \
   ">\n}\n"
-
-// A convolution has images in the rows of tiles. A result of main has its own dimensions there, if
-// they fill as much of them: 16 do, 14 do not. Of 128 lanes 64 are filled.
-static void results_of_convolutions_are_brought_into_other_tiles(void **state) {
-  (void)state;
-  mp_chip_t chip = bare_chip();
-  for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) chip.flops[kind] = 1e24;
-  chip.memory_bandwidth = 1e24;
-  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
-  expect_ns(&chip, CONVOLVED("64x14x16x64xf32"), 0);
-  chip.figures.tiles_element = 1e-9;
-  expect_ns(&chip, CONVOLVED("64x14x16x64xf32"), 64 * 14 * 16 * 128);
-  expect_ns(&chip, CONVOLVED("64x16x14x64xf32"), 0);
-}
 
 static void a_decomposition_goes_column_by_column(void **state) {
   (void)state;
@@ -611,22 +578,6 @@ static void each_group_goes_through_its_own_rows(void **state) {
   "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : " \
   "i64} : (tensor<" n "x32x32x" colours "xf32>, tensor<3x3x" colours "x8xf32>) -> tensor<" n   \
   "x32x32x8xf32>\nreturn %0 : tensor<" n "x32x32x8xf32>\n}\n"
-
-// What a TPU's copy of such images takes beyond the rest: it fills lanes with them, is written, and
-// read in small pieces.
-static void few_images_of_colours_are_copied(void **state) {
-  (void)state;
-  static const double bytes = 128.0 * 4 * 32 * 32 * 4;
-  mp_chip_t chip = bare_chip();
-  chip.memory_bandwidth = 1e12;
-  const double three = program_seconds(&chip, IMAGES("16", "3"));
-  const double eight = program_seconds(&chip, IMAGES("16", "8"));
-  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
-  // Tiles that are not full make both larger.
-  const double more = program_seconds(&chip, IMAGES("16", "3")) - three;
-  assert_true(more > 4 * bytes / 1e12 && more < 6 * bytes / 1e12);
-  assert_true(program_seconds(&chip, IMAGES("16", "8")) - eight < 2 * bytes / 1e12);
-}
 
 // Fewer than eight images are cut into parts, for which input and result are gone through more
 // often.
@@ -701,11 +652,8 @@ int main(void) {
       cmocka_unit_test(a_transform_is_products_in_real_numbers),
       cmocka_unit_test(random_bits_on_gpus_are_written_twice),
       cmocka_unit_test(gradients_of_largest_elements_are_three_kernels_on_gpus),
-      cmocka_unit_test(arguments_are_brought_into_other_tiles),
-      cmocka_unit_test(results_of_convolutions_are_brought_into_other_tiles),
       cmocka_unit_test(a_decomposition_goes_column_by_column),
       cmocka_unit_test(each_group_goes_through_its_own_rows),
-      cmocka_unit_test(few_images_of_colours_are_copied),
       cmocka_unit_test(few_images_are_cut_into_parts),
       cmocka_unit_test(a_result_that_is_reduced_is_not_laid_out),
   };

@@ -35,25 +35,9 @@ static void activations_are_made_again_for_gradients(void **state) {
   assert_float_equal(bytes_of(activation, 4), 11 * HALF_BYTES, 1e-3);
 }
 
-// The gradient of a gate is made of three products' results. What is dear of it is written for its
-// two readers; what is cheap is made by both, as the products' results are there for others.
-static void dear_gradients_of_gates_are_written(void **state) {
-  (void)state;
-#define GATED(act)                                                                                 \
-  "func.func @main(%x: " H ", %u: " H ", %v: " H ", %w: " H ") -> (" H ", " H ", " H ", " H ", " H \
-  ") {\n" PRODUCT_OF(H, "g", "x", "u") PRODUCT_OF(H, "h", "x", "v") PRODUCT_OF(H, "c", "x", "w")   \
-      HOP("t", act " %g") HOP("a", "multiply %c, %h") HOP("d", "multiply %a, %t")                  \
-          PRODUCT_OF(H, "p", "d", "u") PRODUCT_OF(H, "q", "d", "v") HOP("i", "add %g, %x")         \
-              HOP("j", "add %h, %x") HOP("k", "add %c, %x") "return %p, %q, %i, %j, %k : " H       \
-                                                            ", " H ", " H ", " H ", " H "\n}\n"
-  static const char dear[] = GATED("tanh"), cheap[] = GATED("negate");
-  assert_float_equal(bytes_of(dear, 6) - bytes_of(cheap, 6), -HALF_BYTES, 1e-3);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(activations_are_made_again_for_gradients),
-      cmocka_unit_test(dear_gradients_of_gates_are_written),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
