@@ -178,12 +178,12 @@ new("attn_mla_b1_l2048_h16", latent, A((1, 2048, 2048)), A((2048, 16, 192)), A((
 
 def dropped(key, q, k, v):
   p = jax.nn.softmax(scores(q, k))
-  keep = jax.random.bernoulli(jax.random.wrap_key_data(key), 0.9, p.shape)
+  keep = jax.random.bernoulli(jax.random.wrap_key_data(key, impl="rbg"), 0.9, p.shape)
   return jnp.einsum("bhqk,bkhd->bqhd", jnp.where(keep, p / 0.9, 0).astype(v.dtype), v)
 
 
-new("attn_dropout_b4_l512_h12", dropped, A((2,), U32), *qkv(4, 512, 12, 64), shows="random bits for each score")
-new("attn_dropout_grad_b4_l512_h12", lambda key, *a: grad_of(lambda *a: dropped(key, *a), (0, 1, 2))(*a), A((2,), U32),
+new("attn_dropout_rbg_b4_l512_h12", dropped, A((4,), U32), *qkv(4, 512, 12, 64), shows="random bits for each score")
+new("attn_dropout_rbg_grad_b4_l512_h12", lambda key, *a: grad_of(lambda *a: dropped(key, *a), (0, 1, 2))(*a), A((4,), U32),
     *qkv(4, 512, 12, 64), shows="random bits that both directions need")
 new("attn_alibi_grad_b1_l2048_h8", grad_of(alibi, (0, 1, 2)), *qkv(1, 2048, 8), shows="scores made again or kept")
 new("attn_learned_bias_grad_b2_l1024_h8", grad_of(lambda q, k, v, b: heads_first_bias(q, k, v, b), (0, 1, 2, 3)),

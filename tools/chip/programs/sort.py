@@ -19,13 +19,13 @@ opened("associative_scan", lambda x: lax.associative_scan(jnp.maximum, x), A((40
 
 new("sort_f32_65536x64_rows", lambda x: jnp.sort(x, -1), A((65536, 64), F32), shows="short lines that fill half of the lanes")
 new("sort_columns_4096x512", lambda x: jnp.sort(x, 0), A((4096, 512), F32), shows="a sort along sublanes")
-new("sort_1d_1M_f32", jnp.sort, A((1 << 20,), F32), shows="staged_cost: stages beyond a tile")
+new("sort_1d_128K_f32", jnp.sort, A((1 << 17,), F32), shows="staged_cost: stages beyond a tile")
 new("argsort_rows_256x16384", lambda x: jnp.argsort(x, -1), A((256, 16384), F32), shows="a sort with places")
 new("sort_then_first_100", lambda x: jnp.sort(x, -1)[:, :100], A((256, 8192), F32), shows="staged_cost: a sort of which only the front is used")
-new("unique_counts_256K", lambda x: jnp.unique(x, return_counts=True, size=65536, fill_value=-1), A((262144,), I32),
+new("unique_counts_16K", lambda x: jnp.unique(x, return_counts=True, size=4096, fill_value=-1), A((16384,), I32),
     shows="a sort, comparisons of neighbours, scatters")
 new("searchsorted_64K_in_1M", lambda a, v: jnp.searchsorted(a, v), A((1 << 20,), F32), A((65536,), F32), shows="a loop of lookups of single elements")
-new("shuffle_rows_permutation_64K", lambda k, x: jax.random.permutation(jax.random.wrap_key_data(k), x), A((2,), U32), A((65536, 256), F32),
+new("shuffle_rows_permutation_8K", lambda k, x: jax.random.permutation(jax.random.wrap_key_data(k), x), A((2,), U32), A((8192, 1024), F32),
     shows="sorts of random keys, a lookup of rows")
 new("top_k_64_bf16_b128_v128256", lambda x: lax.top_k(x, 64), A((128, 128256)), shows="bf16 packed with its places")
 new("top_k_512_of_65536_b16", lambda x: lax.top_k(x, 512), A((16, 65536), F32), shows="a large k: sorted whole")
