@@ -253,3 +253,26 @@ new("attn_haiku_flat_heads_b8_l1024_e768", lambda x, w, b, o: (lambda q, k, v: a
     A((768, 2304)), A((2304,)), A((768, 768)), shows="one projection of which queries, keys and values are cut")
 new("attn_cross_grad_b8_q1024_k256", grad_of(heads_first, (0, 1, 2)), *heads(8, 8, 1024, 64, 256),
     shows="the gradient with shorter keys")
+
+
+def rotary_bf16(x):
+  """GPT-NeoX: in the type of the heads."""
+  half = x.shape[-1] // 2
+  angle = jnp.arange(x.shape[1], dtype=F32)[:, None] * 10000.0 ** (-jnp.arange(half, dtype=F32) / half)
+  sin, cos = jnp.sin(angle)[:, None].astype(x.dtype), jnp.cos(angle)[:, None].astype(x.dtype)
+  a, b = x[..., :half], x[..., half:]
+  return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def rotary_interleaved(x):
+  """GPT-J: every two."""
+  angle = jnp.arange(x.shape[1], dtype=F32)[:, None] * 10000.0 ** (-jnp.arange(0, x.shape[-1], 2, dtype=F32) / x.shape[-1])
+  sin, cos = jnp.sin(angle)[:, None].astype(x.dtype), jnp.cos(angle)[:, None].astype(x.dtype)
+  a, b = x[..., ::2], x[..., 1::2]
+  return jnp.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape) * 0.125
+
+
+new("rotary_neox_of_projection_b16_l4096_h24_d64", lambda x, w: rotary_bf16((x @ w).reshape(16, 4096, 24, 64)), A((16, 4096, 512)),
+    A((512, 1536)), shows="twin_tiles_cut: rows of 64 that are cut out of rows of 1,536")
+new("rotary_gptj_interleaved_b8_l4096_h32", rotary_interleaved, A((8, 4096, 32, 128)),
+    shows="twin_tiles_is_first: pairs that are put together into rows")

@@ -111,3 +111,5 @@ new("resize_bilinear_x2_b16_c128_32", lambda x: jax.image.resize(x, (16, 64, 64,
 new("batchnorm_conv_relu_train_b32_c128_28", lambda x, w, g, b: (lambda y: (jax.nn.relu((y - y.mean((0, 1, 2))) * lax.rsqrt(
     y.var((0, 1, 2)) + 1e-5) * g + b)).astype(BF))(conv(x, w).astype(F32)), A((32, 28, 28, 128)), A((3, 3, 128, 128)), A((128,), F32),
     A((128,), F32), shows="statistics of a convolution's result")
+new("conv_stem_7x7_s2_b64_rgb_384", functools.partial(conv, stride=2), A((64, 384, 384, 3)), A((7, 7, 3, 64)),
+    shows="twin_tiles_of_images: images in the lanes that do not fit into VMEM")

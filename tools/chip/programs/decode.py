@@ -301,3 +301,35 @@ def lora(x, w, a, b, which):
 
 new("multi_lora_m64_r16_4096", lora, A((64, 4096)), A((4096, 4096)), A((32, 4096, 16)), A((32, 16, 4096)), A((64,), I32),
     shows="adapters looked up row by row; batches of vectors by matrices")
+
+
+# ---- several tokens at a time ----
+
+def decode_few(w, cache, x, at):
+  """A chunk of a prompt, or drafted tokens: written to the cache, then attended to."""
+  b, t, e = x.shape
+  y = rmsnorm(x, w["n1"])
+  q, k, v = ((y @ w[n]).reshape(b, t, -1, 128) for n in "qkv")
+  ck, cv = (lax.dynamic_update_slice(c, n, (0, at, 0, 0)) for c, n in zip(cache, (k, v)))
+  x = x + attend_few(q, ck, cv, jnp.broadcast_to(at, (b,))).reshape(b, t, e) @ w["o"]
+  y = rmsnorm(x, w["n2"])
+  return (ck, cv), x + (jax.nn.silu(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
+
+
+new("chunked_prefill_256_b4_l4096", decode_few, block_weights(2048, 5504), (A((4, 4096, 16, 128)),) * 2, A((4, 256, 2048)), A((), I32),
+    donate=(1,), shows="twin_turns_of_cache: a cache that is turned, updated and turned back")
+
+
+def layers_few(w, caches, x, at):
+  def one(s, wi):
+    x, caches = s
+    w, i = wi
+    mine = tuple(lax.dynamic_index_in_dim(c, i, keepdims=False) for c in caches)
+    mine, x = decode_few(w, mine, x, at)
+    return (x, tuple(lax.dynamic_update_index_in_dim(c, m, i, 0) for c, m in zip(caches, mine))), None
+  (x, caches), _ = lax.scan(one, (x, caches), (w, jnp.arange(4)))
+  return caches, x
+
+
+new("chunked_prefill_scan_4_layers_128_b4_l2048", layers_few, block_weights(1024, 4096, (4,)), (A((4, 4, 2048, 8, 128)),) * 2, A((4, 128, 1024)),
+    A((), I32), donate=(1,), shows="twin_turns_of_cache: a stack of caches, turned before the loop")

@@ -31,3 +31,5 @@ new("complex_multiply_exp_2048", lambda x, y: x * y * jnp.exp(1j * x.real), A((2
 new("complex_abs_angle_4096", lambda z: (jnp.abs(z), jnp.angle(z)), A((4096, 2048), C64), shows="twin_complex: real results of complex arguments")
 new("many_inputs_sum_16x4096", lambda *xs: sum(xs), *[A((2048, 2048), F32)] * 16, shows="a kernel that reads 16 arrays")
 new("tree_of_small_updates_200", lambda xs: [x * 0.9 + 1 for x in xs], [A((256, 128), F32)] * 200, shows="200 small kernels on a GPU")
+new("elu_two_sums_8192x4096", lambda x: (lambda y: (y, y.sum(0), y.sum(1)))(jax.nn.elu(x)), A((8192, 4096), F32),
+    shows="cluster_again: exponentials for two sums, made again or written")

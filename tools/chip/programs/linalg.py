@@ -19,8 +19,8 @@ new("fft_complex_256x4096", jnp.fft.fft, A((256, 4096), C64), shows="twin_comple
 new("fft2_complex_16x256", jnp.fft.fft2, A((16, 256, 256), C64), shows="two dimensions")
 new("rfft_audio_64x16384", jnp.fft.rfft, A((64, 16384), F32), shows="a real side")
 new("fft_filter_real_part_128x2048", lambda x, h: jnp.fft.ifft(jnp.fft.fft(x) * h).real, A((128, 2048), F32), A((2048,), C64), shows="staged_cost_is_of_real: real before, real part after")
-new("long_convolution_hyena_b4_d256_l2048", lambda x, h: jnp.fft.irfft(jnp.fft.rfft(x, 4096) * jnp.fft.rfft(h, 4096), 4096)[..., :2048], A((4, 256, 2048), F32),
-    A((256, 2048), F32), shows="pads, transforms, products of complex numbers")
+new("long_convolution_hyena_b2_d64_l512", lambda x, h: jnp.fft.irfft(jnp.fft.rfft(x, 1024) * jnp.fft.rfft(h, 1024), 1024)[..., :512],
+    A((2, 64, 512), F32), A((64, 512), F32), shows="pads, transforms, products of complex numbers")
 new("fno_spectral_b8_c32_128", lambda x, w: jnp.fft.irfft2(jnp.zeros((8, 32, 128, 65), C64).at[:, :, :16, :16].set(
     jnp.einsum("bixy,ioxy->boxy", jnp.fft.rfft2(x)[:, :, :16, :16], w)), (128, 128)), A((8, 32, 128, 128), F32), A((32, 32, 16, 16), C64),
     shows="few modes: products of complex numbers by batches inside")

@@ -116,3 +116,5 @@ def cells(r, count=8, room=32):
 new("cell_list_build_8K", cells, A((8192, 3), F32), shows="a sort, binary searches in a loop, a scatter of windows")
 new("knn_graph_4096_k16", lambda x: lax.top_k(-((x * x).sum(1)[:, None] - 2 * x @ x.T + (x * x).sum(1)), 16), A((4096, 64), F32),
     shows="distances as a product, then the best k")
+new("scatter_min_scalars_64K_in_1M", lambda x, i, u: x.at[i].min(u), A((1 << 20,), F32), A((1 << 16,), I32), A((1 << 16,), F32), donate=(0,),
+    shows="indexed_cost_update: a scatter of scalars that is no sum")

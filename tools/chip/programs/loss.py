@@ -83,3 +83,5 @@ new("ctc_loss_grad_b16_t128_n32_v128", jax.grad(ctc), A((16, 128, 128), F32), A(
 
 new("distill_kl_grad_b2048_v32000", jax.grad(lambda s, t: (jax.nn.softmax(t.astype(F32) / 2) * (jax.nn.log_softmax(t.astype(F32) / 2) - jax.nn.log_softmax(s.astype(F32) / 2))).sum(-1).mean()),
     A((2048, 32000)), A((2048, 32000)), shows="three softmaxes over two arrays")
+new("logistic_loss_grad_4096x4096", jax.value_and_grad(lambda x, y: jnp.log1p(jnp.exp(-x * y)).mean()), A((4096, 4096), F32),
+    A((4096, 4096), F32), shows="cluster_set_apart: exponentials of a loss and of its gradient")

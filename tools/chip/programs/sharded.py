@@ -505,3 +505,43 @@ def _(mesh):
 @new("swap_sharded_axes_exchange", {"x": 4, "y": 4}, shows="rows become columns: an exchange between devices")
 def _(mesh):
   return lambda a: keep(mesh, "y", "x")(jnp.tanh(a)), (A((8192, 8192), BF, P("x", "y")),)
+
+
+# ---- for rules with narrow conditions ----
+
+@new("fsdp_tp_rows_scattered_block", FT, shows="twin_rings_choose: a weight to gather and a sum to scatter at one product")
+def _(mesh):
+  return functools.partial(block, heads=16, constrain=keep(mesh, "fsdp", "tp", None)), (
+      block_weights(2048, 8192, **BOTH), A((16, 1024, 2048), BF, P("fsdp", "tp")))
+
+
+@new("gathered_rows_kept_and_summed_grad", {"t": 16}, shows="twin_rings_copy: a factor that one product keeps the rows of, another one sums over")
+def _(mesh):
+  loss = lambda w, x: (keep(mesh, None, "t")(x @ w).astype(F32) ** 2).mean()
+  return jax.grad(loss, (0, 1)), (A((4096, 8192), BF, P(None, "t")), A((8192, 4096), BF, P("t")))
+
+
+@new("gathered_whole_then_transposed", {"d": 16}, shows="twin_rings_transposed: what is gathered is turned before its product")
+def _(mesh):
+  return lambda x, w: x @ keep(mesh)(w).T.astype(BF), (A((16384, 4096), BF, P("d")), A((4096, 4096), F32, P("d")))
+
+
+@new("cond_sync_gradients_every_4", {"d": 16}, donate=(0, 1), shows="twin_case: branches in which devices meet")
+def _(mesh):
+  def f(w, g, x, i):
+    @local(mesh, (P(), P("d"), P("d"), P()), (P(), P("d")), False)
+    def inside(w, g, x, i):
+      g = g + jax.grad(lambda w: jnp.tanh(x @ w).astype(F32).mean())(w)[None].astype(F32)
+      sync = lambda w, g: (w - 0.01 * lax.pmean(g[0], "d").astype(BF), jnp.zeros_like(g))
+      return lax.cond(i % 4 == 3, sync, lambda w, g: (w, g), w, g)
+    return inside(w, g, x, i)
+  return f, (A((4096, 4096)), A((size(mesh, "d"), 4096, 4096), F32, P("d")), A((16384, 4096), BF, P("d")), A((), I32))
+
+
+@new("local_scan_beside_weight_gather", {"d": 16}, shows="twin_order_graph_control_seconds: a loop on each device beside collectives")
+def _(mesh):
+  def f(x, a, w):
+    h = lax.scan(lambda h, t: (lambda h: (h, h))(t[0] * h + t[1]), jnp.zeros(x.shape[1:], F32), (a, x))[1]
+    return keep(mesh, None, "d")(h.astype(BF) @ w)
+  rows = P(None, "d")
+  return f, (A((64, 1024, 1024), F32, rows), A((64, 1024, 1024), F32, rows), A((1024, 4096), BF, P("d")))

@@ -35,3 +35,5 @@ new("cumsum_middle_b8_l2048_d512", lambda x: jnp.cumsum(x, 1), A((8, 2048, 512),
 new("cumlogsumexp_b16_l4096_d256", lambda x: lax.cumlogsumexp(x, 1), A((16, 2048, 256), F32), shows="exponentials inside of a cumulative sum")
 new("cumsum_of_product_b4_l2048", lambda x, w: jnp.cumsum(jax.nn.softplus(x @ w), 1), A((4, 2048, 1024), F32), A((1024, 512), F32),
     shows="cluster_accepts_is_made_again: what is dear in front of a cumulative sum")
+new("top_k_100_of_65536_b64", lambda x: lax.top_k(x, 100), A((64, 65536), F32), shows="staged_cost_best_tiles: lines along the lanes")
+new("top_k_50_of_128256_b4", lambda x: lax.top_k(x, 50), A((4, 128256), F32), shows="staged_cost_best_tiles: eight lines or fewer")
