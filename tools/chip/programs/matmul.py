@@ -60,5 +60,5 @@ new("mm_tri_gram_f32_65536x256", lambda x: x.T @ x, A((65536, 256), F32), shows=
 new("mm_fp8_scaled_4096", lambda x, w, sx, sw: lax.dot(x, w, preferred_element_type=F32) * (sx * sw), A((4096, 4096), F8), A((4096, 4096), F8), A((), F32),
     A((), F32), shows="fp8 training: scales behind a product")
 new("mm_masked_weights_4096", lambda x, w, m: x @ (w * m), A((4096, 4096)), A((4096, 4096)), A((4096, 4096), jnp.bool_), shows="pruned weights: a factor that is computed")
-new("mm_tokens_first_thbe_512x32", lambda x, w: jnp.einsum("tbd,dhe->thbe", x, w), A((512, 32, 1024)), A((1024, 16, 128)),
+new("mm_tokens_first_thbe_512x32", lambda x, w: jnp.tensordot(x, w, 1).transpose(0, 2, 1, 3), A((512, 32, 1024)), A((1024, 16, 128)),
     shows="cluster_turned_is_own: a transposed result in the order of the factors")

@@ -545,3 +545,29 @@ def _(mesh):
     return keep(mesh, None, "d")(h.astype(BF) @ w)
   rows = P(None, "d")
   return f, (A((64, 1024, 1024), F32, rows), A((64, 1024, 1024), F32, rows), A((1024, 4096), BF, P("d")))
+
+
+@new("parallel_residual_two_products_scattered", {"t": 16}, shows="twin_rings_copy: two products whose sum is scattered, as in PaLM's blocks")
+def _(mesh):
+  parts = P(None, "t")
+  return lambda a, h, wo, down: keep(mesh, "t")(a @ wo + h @ down), (
+      A((8192, 4096), BF, parts), A((8192, 16384), BF, parts), A((4096, 4096), BF, P("t")), A((16384, 4096), BF, P("t")))
+
+
+@new("fsdp_tp_down_projection_both_axes", FT, shows="twin_rings_choose: columns to gather, a sum to scatter along columns")
+def _(mesh):
+  return lambda h, down: keep(mesh, "fsdp", "tp")(h @ down), (A((16384, 8192), BF, P("fsdp", "tp")), A((8192, 4096), BF, P("tp", "fsdp")))
+
+
+@new("fsdp_tp_mlp_step_columns_kept", FT, donate=(0,), shows="twin_rings_choose: a step whose activations stay divided by columns")
+def _(mesh):
+  def loss(w, x):
+    h = keep(mesh, "fsdp", "tp")(jax.nn.relu(x @ w["up"]))
+    return keep(mesh, "fsdp", "tp")(h @ w["down"]).astype(F32).mean()
+  return step(loss), ({"up": A((4096, 16384), BF, P("fsdp", "tp")), "down": A((16384, 4096), BF, P("tp", "fsdp"))},
+                      A((16384, 4096), BF, P("fsdp", "tp")))
+
+
+@new("fsdp_f32_transposed_weight_tied_head", FT, shows="twin_rings_transposed: a tied embedding in f32, cast and turned for the logits")
+def _(mesh):
+  return lambda x, w: keep(mesh, "fsdp", "tp")(x @ w.astype(BF).T), (A((8192, 4096), BF, P("fsdp")), A((32768, 4096), F32, P("tp", "fsdp")))
