@@ -156,6 +156,7 @@ BY_HAND = {
     "MaxText has a hundred packages: tools/foreign/run.py frameworks maxtext",
   ("tests/README.md", "tools/test --jax 0.9.2"): "whole runs on other versions of JAX",
   ("tools/README.md", ".venv/bin/python tools/bench/table.py reductions --filter softmax"): "measures: wants a quiet machine",
+  ("tools/chip/README.md", "python3.12 -m venv oracle"): "compilers of chips, and hours; test_chip_texts.py has their texts",
   ("tools/foreign/README.md", "python3 tools/foreign/run.py frameworks"): "10 GB from the network",
   ("tools/foreign/README.md", ".venv/bin/python tools/foreign/run.py documents"): "wants libraries; test_foreign.py has documents",
   ("tools/install/README.md", "cmake --preset release -DMINIPOD_TESTS=OFF && ninja -C build pjrt_c_api_minipod_plugin.so"):

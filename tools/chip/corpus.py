@@ -1,0 +1,92 @@
+"""The corpus in tests/fixtures/chip: its files, its split, and how rows are read and written.
+
+    <class>.zip    the programs of a class as StableHLO text: NAME.mlir, and NAME@8.mlir for the 8 GPUs
+    <chip>.json    what the chip's compiler says of each program: a row of numbers a line
+
+The same contents give the same bytes.
+"""
+
+import hashlib
+import json
+import math
+import pathlib
+import zipfile
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "chip"
+MODULE = ".mlir"
+GPUS = "@8"  # after the name of a program: the one for the 8 GPUs of a host
+TIME = (1980, 1, 1, 0, 0, 0)
+DIGITS = 6  # of seconds
+
+FIT, HELD_OUT = "fit", "held-out"
+
+
+def split(name):
+  """Which part of the corpus a program belongs to: rules and parameters are looked for in `fit` alone."""
+  return FIT if hashlib.sha256(name.encode()).digest()[0] % 2 == 0 else HELD_OUT
+
+
+# ---- programs ----
+
+def classes(folder=FOLDER):
+  return sorted(path.stem for path in folder.glob("*.zip"))
+
+
+def read_programs(cls, folder=FOLDER):
+  """Name of a program, @8 included -> its StableHLO text."""
+  path = folder / f"{cls}.zip"
+  if not path.exists():
+    return {}
+  with zipfile.ZipFile(path) as archive:
+    return {member.removesuffix(MODULE): archive.read(member).decode() for member in archive.namelist()}
+
+
+def write_programs(cls, texts, folder=FOLDER):
+  """All programs of a class.  Leaves a file alone that has the same ones."""
+  if texts == read_programs(cls, folder):
+    return
+  folder.mkdir(parents=True, exist_ok=True)
+  with zipfile.ZipFile(folder / f"{cls}.zip", "w", zipfile.ZIP_LZMA) as archive:
+    for name in sorted(texts):
+      member = zipfile.ZipInfo(name + MODULE, TIME)
+      member.compress_type, member.create_system, member.external_attr = zipfile.ZIP_LZMA, 3, 0o644 << 16
+      archive.writestr(member, texts[name])
+
+
+# ---- rows ----
+
+def chips(folder=FOLDER):
+  return sorted(path.stem for path in folder.glob("*.json"))
+
+
+def read_rows(chip, folder=FOLDER):
+  """What the file of a chip says at its top, and name of a program -> row."""
+  path = folder / f"{chip}.json"
+  if not path.exists():
+    return {}, {}
+  data = json.loads(path.read_text())
+  return data["about"], data["programs"]
+
+
+def short(value):
+  """Numbers as they are written: seconds with few digits, no fraction that says nothing."""
+  if isinstance(value, float):
+    value = float(f"{value:.{DIGITS}g}")
+    return int(value) if value == int(value) and abs(value) < 1e15 else value
+  if isinstance(value, dict):
+    return {key: short(inner) for key, inner in value.items()}
+  return value
+
+
+def write_rows(chip, about, rows, folder=FOLDER):
+  """A line for each program, sorted by name."""
+  folder.mkdir(parents=True, exist_ok=True)
+  line = lambda value: json.dumps(short(value), separators=(",", ":"))
+  body = ",\n".join(f"{json.dumps(name)}:{line(rows[name])}" for name in sorted(rows))
+  (folder / f"{chip}.json").write_text(f'{{"about":{line(about)},\n"programs":{{\n{body}\n}}}}\n')
+
+
+def interval(row):
+  """Low and high seconds of a row; infinity where only the bytes are known."""
+  is_open = row.get("irregular") or row.get("unknown_loops")
+  return row["low"], math.inf if is_open else max(row["low"], row["high"])

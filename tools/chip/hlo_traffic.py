@@ -1,0 +1,95 @@
+"""Bytes of HBM that an instruction of an optimized HLO text reads and writes.
+
+Operands and results that the compiler keeps in VMEM (S(1)) count for nothing.  If an instruction reads only slices of
+an operand, the slices count; if it updates an operand in place, the update counts.
+"""
+
+from hlo_text import COLLECTIVES, SHAPE, SAME_ELEMENTS, size_of, source
+
+SLICES = ("dynamic-slice", "slice", "gather")
+ONLY_SLICES = {"parameter", "constant", "bitcast", "dynamic-slice", "slice"}
+UPDATES = ("dynamic-update-slice", "scatter")
+
+
+def update_of(op, where):
+  """What an update writes: the instruction that has its shape."""
+  at = 1 if op.opcode == "dynamic-update-slice" else len(op.operands) - 1
+  return where.get(op.operands[at])
+
+
+def written(module, op, body, fused):
+  """Bytes of the results, and the names of the operands that they update in place."""
+  total, updated = 0, set()
+  root = module.root(op.called("calls")) if fused else None
+  where = fused if root is not None else body
+  ends = [op] if root is None else [fused.get(n) for n in root.operands] if root.opcode == "tuple" else [root]
+  for end in ends:
+    real = source(where, end.name) if end is not None and end.opcode in SAME_ELEMENTS else end
+    if real is not None and real.opcode in UPDATES and len(real.operands) > 1:
+      piece, base = update_of(real, where), source(where, real.operands[0])
+      total += size_of(piece.shape, False) if piece is not None and size_of(end.shape, True) else 0
+      updated |= {base.name} if base is not None else set()
+    elif end is not None:
+      total += size_of(end.shape, True)
+  return total, updated
+
+
+def users_of(fused, name):
+  """Instructions of a fusion that read a parameter, through bitcasts."""
+  users = [f for f in fused.values() if name in f.operands]
+  for _ in range(3):
+    if len(users) == 1 and users[0].opcode == "bitcast":
+      users = [f for f in fused.values() if users[0].name in f.operands]
+  return users
+
+
+def only_slices(module, user):
+  return user.opcode in SLICES or (
+      user.opcode == "fusion" and set(module.inside(user.called("calls"))) <= ONLY_SLICES)
+
+
+def operand_bytes(module, op, i, shape, fused, parameter, updated):
+  """Bytes that an instruction reads of its operand `i`."""
+  whole = size_of(shape, True)
+  if op.opcode in SLICES and i == 0:
+    whole = min(whole, size_of(op.shape, False)) if whole else 0
+  if op.opcode in UPDATES and i == 0:
+    whole = 0
+  if parameter is None:
+    return whole
+  if parameter in updated:
+    return 0
+  users = users_of(fused, parameter)
+  if whole and users and all(only_slices(module, user) for user in users):
+    return min(whole, sum(size_of(user.shape, False) for user in users))
+  return whole
+
+
+def touched(module, op, body):
+  """Bytes of HBM that an instruction of `body` reads and writes."""
+  fused = module.body(op.called("calls")) if op.opcode == "fusion" else {}
+  parameters = {int(p.raw): p.name for p in fused.values() if p.opcode == "parameter"}
+  total, updated = written(module, op, body, fused)
+  seen = set()
+  for i, name in enumerate(op.operands):
+    operand = body.get(name)
+    if operand is not None and name not in seen:
+      seen.add(name)
+      total += operand_bytes(module, op, i, operand.shape, fused, parameters.get(i), updated)
+  return total
+
+
+def moved(module, op, body):
+  """The same, where starts and ends of asynchronous copies count once."""
+  if op.opcode in ("async-start", "async-update"):
+    return 0
+  if op.opcode == "async-done" and not any(c in op.name for c in COLLECTIVES):
+    return 2 * size_of(op.shape, True)  # a gather or scatter of a SparseCore: no less than its result, read and written
+  if op.opcode.endswith("-start"):
+    if "slice-start" not in op.opcode:
+      return size_of(op.shape, True)  # source and destination are in the shape
+    piece = [m.group(0) for m in SHAPE.finditer(op.shape)][-2]  # ((source), slice, flag)
+    return size_of(piece, False) + size_of(piece, True)
+  if op.opcode.endswith("-done") or op.name.startswith("async-collective"):
+    return 0
+  return touched(module, op, body)
