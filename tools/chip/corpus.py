@@ -42,8 +42,11 @@ def read_programs(cls, folder=FOLDER):
 
 
 def write_programs(cls, texts, folder=FOLDER):
-  """All programs of a class.  Leaves a file alone that has the same ones."""
+  """All programs of a class; without any there is no file.  Leaves a file alone that has the same ones."""
   if texts == read_programs(cls, folder):
+    return
+  if not texts:
+    (folder / f"{cls}.zip").unlink()
     return
   folder.mkdir(parents=True, exist_ok=True)
   with zipfile.ZipFile(folder / f"{cls}.zip", "w", zipfile.ZIP_LZMA) as archive:

@@ -8,7 +8,7 @@
     oracle/bin/python tools/chip/record.py --reread --texts FOLDER
 
 Requires no chip.  Records what is missing: programs that the files do not have, and those whose StableHLO has changed.
---again records everything that is selected.  --texts keeps the optimized texts, and --reread reads them again after a
+--again records everything that is selected, --rows saves the time of lowering.  --texts keeps the optimized texts, and --reread reads them again after a
 change of the readers.  --bundles adds cycles by the final bundles of the kernels to rows of TPUs (see README.md).
 """
 
@@ -136,13 +136,12 @@ def record_programs(args, end):
       fresh[line["name"]] = line["text"]
       if "text8" in line:
         fresh[line["name"] + corpus.GPUS] = line["text8"]
-  for cls in {p.cls for p in args.all}:
+  for cls in {p.cls for p in args.all} | set(corpus.classes(args.folder)):
     known = {p.name for p in args.all if p.cls == cls}
     old = {n: t for n, t in corpus.read_programs(cls, args.folder).items() if n.removesuffix(corpus.GPUS) in known}
     new = {n: t for n, t in fresh.items() if n.removesuffix(corpus.GPUS) in known}
     changed |= {n.removesuffix(corpus.GPUS) for n in new if n in old and old[n] != new[n]}
-    if old | new:
-      corpus.write_programs(cls, old | new, args.folder)
+    corpus.write_programs(cls, old | new, args.folder)
   return changed
 
 
@@ -211,6 +210,7 @@ def main():
   parser.add_argument("--limit", type=float, default=1e9, help="seconds after which it stops; call it again to go on")
   parser.add_argument("--patience", type=float, default=900, help="seconds for one program")
   parser.add_argument("--again", action="store_true", help="also what is recorded")
+  parser.add_argument("--rows", action="store_true", help="only rows: takes the programs in the files as current")
   parser.add_argument("--bundles", action="store_true", help="cycles by final bundles instead")
   parser.add_argument("--reread", action="store_true", help="read the texts of --texts instead of compiling")
   parser.add_argument("--texts", default="", help="folder for optimized texts")
@@ -221,7 +221,7 @@ def main():
   end = time.time() + args.limit
   args.all = worker.load(args.programs)
   chips = args.chips or (list(BUNDLE_CHIPS) if args.bundles else every)
-  changed = set() if args.bundles or args.reread else record_programs(args, end)
+  changed = set() if args.rows or args.bundles or args.reread else record_programs(args, end)
   for chip in chips:
     if args.reread:
       reread(args, chip)
