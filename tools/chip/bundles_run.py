@@ -39,12 +39,14 @@ class Block:
 # ---- blocks ----
 
 def branches_of(bundles):
+  """The branches; one to a region that has no mark ends the kernel."""
   where = {region: i for i, bundle in enumerate(bundles) for region in bundle.regions}
   found = []
   for i, bundle in enumerate(bundles):
     for slot in bundle.slots:
       if slot.opcode.startswith("sbr"):
-        found.append(Branch(i, where[int(TARGET.search(slot.text).group(1))], slot.guard))
+        region = int(TARGET.search(slot.text).group(1))
+        found.append(Branch(i, where.get(region, len(bundles) - 1), slot.guard))
   return found
 
 
