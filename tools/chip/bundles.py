@@ -32,9 +32,10 @@ def flags(folder):
 @dataclasses.dataclass
 class Count:
   cycles: int = 0
+  short: int = 0  # cycles if regions that depend on data do not run
   issued: int = 0  # cycles without waits for results
   waits: int = 0  # for DMAs, in kernels
-  unsure: int = 0  # branches that depend on data, and kernels without a text
+  unsure: int = 0  # loops of unknown length, branches of the TLP that depend on data, kernels without a text
 
 
 class Counter:
@@ -69,24 +70,25 @@ class Counter:
       self.counted[path] = self.count(path, {})
     return self.counted[path]
 
-  def count(self, path, trips):
+  def count(self, path, trips, both=True):
+    """A kernel's count; both ways through regions that depend on data, unless it is the TLP, which may not run at all."""
     kernel = bundles_run.kernel_of(path.read_text())
-    columns = bundles_times.transposed_columns(kernel.bundles)
-    total = Count(unsure=len(set(kernel.unsure) - set(trips)))
+    lost = set(kernel.unsure) - set(trips)
+    total = Count(unsure=len(lost & set(kernel.loops())))
+    costs = Costs(kernel, self.times)
     counts, total.waits = kernel.counts(trips)
+    total.issued = sum((block.last - block.first) * times for block, times in zip(kernel.blocks, counts))
+    ways = [costs.of(counts)] + ([costs.of(kernel.counts(trips, short=True)[0])] if lost and both else [])
+    total.cycles, total.short = max(ways), min(ways)
     for block, times in zip(kernel.blocks, counts):
-      bundles = kernel.bundles[block.first:block.last]
-      total.issued += len(bundles) * times
-      total.cycles += bundles_times.Clock(self.times, columns).run(bundles) * times if times else 0
-      for name in [name for bundle in bundles for name in bundle.calls]:
+      for name in [name for bundle in kernel.bundles[block.first:block.last] for name in bundle.calls]:
         self.add_call(total, name, times)
     return total
 
   def add_call(self, total, name, times):
     inner = self.kernel(name)
-    total.cycles += inner.cycles * times
-    total.issued += inner.issued * times
-    total.waits += inner.waits * times
+    for field in ("cycles", "short", "issued", "waits"):
+      setattr(total, field, getattr(total, field) + getattr(inner, field) * times)
     total.unsure += inner.unsure
 
   def program(self):
@@ -96,13 +98,37 @@ class Counter:
     trips = {}
     if len(loops) == len(known):
       trips = {block: n for block, n in zip(loops, known) if block in kernel.unsure and n is not None}
-    total = self.count(path, trips)  # with the waits of the TLP, most of them for copies that overlap
-    total.unsure = max(0, total.unsure - ALWAYS)
+    total = self.count(path, trips, both=False)  # with the waits of the TLP, most of them for copies that overlap
+    total.unsure += max(0, len(set(kernel.unsure) - set(loops)) - ALWAYS)
     return total
 
 
+class Costs:
+  """Cycles of the blocks of a kernel."""
+
+  def __init__(self, kernel, times):
+    self.kernel, self.times, self.memo = kernel, times, {}
+    self.columns = bundles_times.transposed_columns(kernel.bundles)
+
+  def of_block(self, i):
+    if i not in self.memo:
+      block = self.kernel.blocks[i]
+      clock = bundles_times.Clock(self.times, self.columns)
+      self.memo[i] = clock.run(self.kernel.bundles[block.first:block.last])
+    return self.memo[i]
+
+  def of(self, counts):
+    return sum(self.of_block(i) * times for i, times in enumerate(counts) if times)
+
+
 def read(folder, text, chip):
-  """What a row gets: cycles, the same without waits for results, waits for DMAs, and branches that depend on data."""
+  """What a row gets: cycles, the same without waits for results, and waits for DMAs.
+
+  If regions depend on data, `bundle_low` has the cycles without them; `bundle_unsure` says that not even bounds are
+  known.
+  """
   total = Counter(folder, text, chip).program()
   row = {"bundles": total.cycles, "bundle_issue": total.issued, "bundle_waits": total.waits}
+  if total.short < total.cycles:
+    row["bundle_low"] = total.short
   return row | ({"bundle_unsure": total.unsure} if total.unsure else {})

@@ -170,7 +170,7 @@ class Kernel:
   """A kernel whose scalar code can run.  `unsure` lists its branches that depend on data, as indices of blocks."""
 
   def __init__(self, bundles):
-    self.bundles, self.blocks = bundles, blocks_of(bundles)
+    self.bundles, self.blocks, self.run = bundles, blocks_of(bundles), None
     self.values = Values([slot for bundle in bundles for slot in bundle.slots])
     guards = [b.branch.guard[1] for b in self.blocks if b.branch and b.branch.guard]
     guards += [slot.guard[1] for bundle in bundles for slot in bundle.slots if slot.opcode == WAIT and slot.guard]
@@ -187,12 +187,13 @@ class Kernel:
     back = [i for i, b in enumerate(self.blocks) if b.branch and b.branch.target <= b.branch.at]
     return sorted(back, key=lambda i: (self.blocks[i].branch.target, -i))
 
-  def counts(self, trips=None):
+  def counts(self, trips=None, short=False):
     """How often each block runs, and how often one waits for a DMA.
 
-    `trips`: block at whose end an unsure loop goes back -> turns.
+    `trips`: block at whose end an unsure loop goes back -> turns.  `short`: skip regions whose branch depends on data.
     """
-    return program(self)(trips or {})
+    self.run = self.run or program(self)
+    return self.run(trips or {}, short)
 
   def name(self, value):
     return "v_" + re.sub(r"\W", "_", self.values.of(value))
@@ -246,14 +247,14 @@ def code_of(kernel, i, block):
     return [*lines, f"turns[{i}] = turns.get({i}, 0) + 1",
             f"b = {target} if turns[{i}] < trips.get({i}, 1) else {i + 1}",
             f"if b == {i + 1}: turns[{i}] = 0"]
-  return [*lines, f"b = {i + 1}"]  # the longer way
+  return [*lines, f"b = {target} if short else {i + 1}"]
 
 
 def program(kernel):
-  """A Python function from the trips of unsure loops to how often each block runs."""
+  """The function of `counts`."""
   size = len(kernel.blocks)
   names = sorted({kernel.name(value) for value in kernel.kept})
-  out = ["def run(trips):", f"  counts, turns, b, steps, waited = [0] * {size}, {{}}, 0, 0, 0"]
+  out = ["def run(trips, short):", f"  counts, turns, b, steps, waited = [0] * {size}, {{}}, 0, 0, 0"]
   out += [f"  {name} = 0" for name in names]
   out += [f"  while b < {size}:", "    steps += 1", "    if steps > LIMIT: raise TooLong"]
   out += tree(kernel, 0, size, "    ")

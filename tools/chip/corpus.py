@@ -19,6 +19,7 @@ TIME = (1980, 1, 1, 0, 0, 0)
 DIGITS = 6  # of seconds
 
 FIT, HELD_OUT = "fit", "held-out"
+DMA_CYCLES = 1300  # latency of a small copy from HBM to VMEM, as libtpu's simulation has it on v5e; v6e has about 700
 
 
 def split(name):
@@ -93,3 +94,12 @@ def interval(row):
   """Low and high seconds of a row; infinity where only the bytes are known."""
   is_open = row.get("irregular") or row.get("unknown_loops")
   return row["low"], math.inf if is_open else max(row["low"], row["high"])
+
+
+def by_bundles(row, clock):
+  """Seconds by final bundles, if the program lives in VMEM; None if HBM or what only the chip knows decides."""
+  cycles = row.get("bundles")
+  if not cycles or row.get("bundle_unsure") or row.get("bundle_low", cycles) < 0.9 * cycles:
+    return None
+  waits = row["bundle_waits"] * DMA_CYCLES
+  return cycles / clock if row["floor"] < 0.5 * cycles / clock and waits < 0.35 * cycles else None

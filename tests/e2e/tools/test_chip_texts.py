@@ -305,6 +305,25 @@ def test_a_program_counts_its_kernels_and_those_that_are_the_same(tmp_path):
   assert row == {"bundles": 1 + 3 * 9 + 1 + 3 * 4, "bundle_issue": 1 + 3 * 9 + 1 + 3 * 4, "bundle_waits": 0}
 
 
+GUARDED = """     0   :  { %p1_p1 = scmp.lt.s32.totalorder %s9_s9, 3 }
+   0x1   :  { %6 = sbr.rel (%p1_p1) target = $region5 }
+   0x2   :  {}
+   0x3   :  {}
+   0x4   :  {}
+   0x5   :  {}
+   0x6   :  {}
+   0x7 PF:  {} /* Start region 5 */
+"""
+
+
+def test_regions_that_depend_on_data_give_bounds(tmp_path):
+  (tmp_path / "17-TLP-01-final_bundles.txt").write_text(DUMP + CALLER.splitlines()[0].replace(
+      "smov.u32 0", "smov.u32 0  ;;  %4 = inlined_call %s2_s2 /* %negate.1 = negate(%x.1) */") + "\n")
+  (tmp_path / "18-negate.1-01-final_bundles.txt").write_text(DUMP + GUARDED)
+  row = bundles.read(tmp_path, SAME, "v5e")
+  assert (row["bundles"], row["bundle_low"]) == (1 + 8, 1 + 7) and "bundle_unsure" not in row
+
+
 def test_different_shapes_are_different_kernels():
   signatures = hlo_kernels.signatures(hlo_text.Module(SAME.replace("ROOT %negate.2 = f32[8]", "%negate.2 = f32[9]")))
   assert signatures["negate.1"] != signatures["negate.2"]
@@ -332,6 +351,20 @@ def test_rows_are_lines(tmp_path):
   lines = (tmp_path / "v5e.json").read_text().splitlines()
   assert lines[2:4] == ['"a":{"error":"RESOURCE_EXHAUSTED"},', '"b":{"low":1.23457e-06,"high":2}']
   assert corpus.read_rows("v5e", tmp_path)[0] == {"chip": "v5e"}
+
+
+@pytest.mark.parametrize("change, seconds", [
+    ({}, 1e-3),
+    ({"bundle_low": 950_000}, 1e-3),
+    ({"bundle_low": 800_000}, None),
+    ({"bundle_unsure": 1}, None),
+    ({"bundle_waits": 1000}, None),
+    ({"floor": 0.9e-3}, None),
+    ({"bundles": None}, None),
+])
+def test_bundles_count_for_programs_that_live_in_vmem(change, seconds):
+  row = {"bundles": 1_000_000, "bundle_waits": 10, "floor": 1e-5} | change
+  assert corpus.by_bundles(row, 1e9) == seconds
 
 
 @pytest.mark.parametrize("chip", corpus.chips())
