@@ -1,4 +1,4 @@
-"""What XLA's compiler asks of a GPU that is not there: a GpuTargetConfigProto as text.
+"""What XLA's compiler asks about a GPU that it cannot see: a GpuTargetConfigProto as text.
 
 Published numbers and properties that CUDA reports.
 """

@@ -207,7 +207,7 @@ def main():
   parser.add_argument("--chips", type=lambda s: s.split(","), help="default: all, with --bundles v5e,v6e")
   parser.add_argument("--only", default="", metavar="WORD", help="programs with this in their names")
   parser.add_argument("--class", dest="cls", default="", help="programs of one class")
-  parser.add_argument("--limit", type=float, default=1e9, help="seconds after which it stops; call it again to go on")
+  parser.add_argument("--limit", type=float, default=1e9, help="seconds after which it stops; call it again to continue")
   parser.add_argument("--patience", type=float, default=900, help="seconds for one program")
   parser.add_argument("--again", action="store_true", help="also what is recorded")
   parser.add_argument("--rows", action="store_true", help="only rows: takes the programs in the files as current")
