@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str | None, str]] = {
     "step": ("step", "draw a step, from the timeline of a run"),
     "opt": (LIBRARY, "verify and print a StableHLO program, or propagate its shardings"),
     "partition": (LIBRARY, "print the program of one device, and its communication"),
+    "chip": (LIBRARY, "print programs as a described chip runs them: kernels, times, memory"),
     "exec": (LIBRARY, "run a StableHLO program; print, write or compare its results"),
     "options": (LIBRARY, "print the table of options as JSON"),
     "man": ("man", "print the manual page"),

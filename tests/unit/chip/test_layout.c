@@ -1,0 +1,98 @@
+// Layouts on TPUs: padding, reshapes that move nothing, what matmuls read, and the copies between.
+#include "sim/chip/layout/layout_assign.h"
+#include "tests/unit/chip/cluster_samples.h"
+
+static const mp_type_t *tensor(const int64_t *dims, uint32_t rank) {
+  static mp_type_t types[8];
+  static uint32_t next;
+  mp_type_t *type = &types[next++ % 8];
+  *type = (mp_type_t){.kind = MP_TYPE_TENSOR, .dtype = MP_DTYPE_F32, .rank = rank, .dims = dims};
+  return type;
+}
+
+static void the_compact_layout_pads_least(void **state) {
+  (void)state;
+  static const int64_t plain[] = {2048, 1024}, heads[] = {4096, 4, 16, 32}, narrow[] = {65536, 48};
+  const mp_tile_layout_t a = mp_tile_layout_compact(tensor(plain, 2));
+  assert_int_equal(a.lane, 1);
+  assert_int_equal(a.sublane, 0);
+  const mp_tile_layout_t b = mp_tile_layout_compact(tensor(heads, 4));
+  assert_int_equal(b.lane, 0);
+  assert_int_equal(b.sublane, 3);
+  assert_int_equal(mp_tile_layout_compact(tensor(narrow, 2)).lane, 0);
+  assert_float_equal(mp_tile_padding(tensor(narrow, 2), (mp_tile_layout_t){1, 0, false}),
+                     128.0 / 48, 1e-9);
+}
+
+static void a_reshape_moves_nothing_if_tiles_stay_whole(void **state) {
+  (void)state;
+  static const int64_t flat[] = {4, 2048, 2048}, heads[] = {4, 2048, 16, 128},
+                       odd[] = {4, 2048, 32, 64};
+  const mp_tile_layout_t rows = {2, 1, false};
+  mp_tile_layout_t out;
+  assert_true(mp_tile_layout_reshape(tensor(flat, 3), tensor(heads, 4), rows, &out));
+  assert_int_equal(out.lane, 3);
+  assert_int_equal(out.sublane, 1);
+  assert_false(out.is_split);
+  assert_true(mp_tile_layout_reshape(tensor(heads, 4), tensor(flat, 3), out, &out));
+  assert_true(mp_tile_layout_equal(out, rows));
+  // Parts that fill no tile stay where they are, and are one dimension again afterwards.
+  assert_true(mp_tile_layout_reshape(tensor(flat, 3), tensor(odd, 4), rows, &out));
+  assert_true(out.is_split);
+  assert_true(mp_tile_layout_reshape(tensor(odd, 4), tensor(flat, 3), out, &out));
+  assert_true(mp_tile_layout_equal(out, rows));
+}
+
+// The copies of a program, by what needs them.
+static uint32_t copies_of(const char *text) {
+  const mp_chip_figures_t figures = figures_of(TPU);
+  found_t f = find_with(&figures, text);
+  const uint32_t count = f.clusters.layouts.copies.count;
+  find_end(&f);
+  return count;
+}
+
+#define BATCH "tensor<4096x16x32xf32>"
+
+static void batches_in_the_lanes_are_copied(void **state) {
+  (void)state;
+  static const char small[] =
+      "func.func @main(%a: " BATCH ", %b: " BATCH
+      ") -> tensor<4096x16x16xf32> {\n"
+      "%0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2] "
+      ": (" BATCH ", " BATCH ") -> tensor<4096x16x16xf32>\nreturn %0 : tensor<4096x16x16xf32>\n}\n";
+  assert_int_equal(copies_of(small), 3);  // both operands, and the result
+  static const char large[] =
+      "func.func @main(%a: tensor<8x512x128xf32>, %b: tensor<8x512x128xf32>) -> "
+      "tensor<8x512x512xf32> {\n"
+      "%0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2] "
+      ": "
+      "(tensor<8x512x128xf32>, tensor<8x512x128xf32>) -> tensor<8x512x512xf32>\n"
+      "return %0 : tensor<8x512x512xf32>\n}\n";
+  assert_int_equal(copies_of(large), 0);
+}
+
+static void a_transpose_is_a_copy_only_for_the_result(void **state) {
+  (void)state;
+#define SQUARE_TYPE "tensor<512x512xf32>"
+#define TRANSPOSED                                       \
+  "func.func @main(%a: " SQUARE_TYPE ") -> " SQUARE_TYPE \
+  " {\n"                                                 \
+  "%0 = stablehlo.transpose %a, dims = [1, 0] : (" SQUARE_TYPE ") -> " SQUARE_TYPE "\n"
+  assert_int_equal(copies_of(TRANSPOSED "return %0 : " SQUARE_TYPE "\n}\n"), 1);
+  assert_int_equal(copies_of(TRANSPOSED "%1 = stablehlo.transpose %0, dims = [1, 0] : (" SQUARE_TYPE
+                                        ") -> " SQUARE_TYPE "\nreturn %1 : " SQUARE_TYPE "\n}\n"),
+                   0);
+#undef TRANSPOSED
+#undef SQUARE_TYPE
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_compact_layout_pads_least),
+      cmocka_unit_test(a_reshape_moves_nothing_if_tiles_stay_whole),
+      cmocka_unit_test(batches_in_the_lanes_are_copied),
+      cmocka_unit_test(a_transpose_is_a_copy_only_for_the_result),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
