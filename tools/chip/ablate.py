@@ -4,7 +4,8 @@
     ablate.py [--build build] [--chips v5e,h100] [--only WORD] [--json FILE] [--check]
 
 For each program and chip, minipod predicts once with all rules, and once without each rule that the program uses.
-Columns, by split: programs and chips whose prediction becomes wrong without the rule (`loses`), or right (`gains`).
+Columns, by split: programs and chips whose prediction becomes wrong without the rule (`loses`), or right (`gains`);
+and by how much the errors of all seconds and temporaries grow without it, as sums of logarithms.
 --check exits with 1 if more rules are without evidence than tests/fixtures/chip/floors.json allows.
 """
 
@@ -27,13 +28,13 @@ class Rule:
     self.used = self.changed = 0
     self.loses = {corpus.FIT: 0, corpus.HELD_OUT: 0}
     self.gains = {corpus.FIT: 0, corpus.HELD_OUT: 0}
-    self.error = 0.0  # what the sum of all |log ratio| grows by without it
+    self.error = self.memory = 0.0  # what the sum of all |log ratio| grows by without it: of seconds, of temporaries
     self.shown_by = []
 
   @property
   def has_evidence(self):
     """It has changed programs, and its absence has made predictions worse."""
-    return sum(self.loses.values()) > sum(self.gains.values()) or self.error > 0.1
+    return sum(self.loses.values()) > sum(self.gains.values()) or self.error > 0.1 or self.memory > 0.5
 
 
 def rules_of(binary):
@@ -55,14 +56,21 @@ def count(rule, prediction, without):
   rule.loses[prediction.split] += prediction.is_near and not model.is_near(ratio)
   rule.gains[prediction.split] += model.is_near(ratio) and not prediction.is_near
   rule.error += model.off(ratio) - model.off(prediction.ratio)
+  now, theirs = prediction.temporaries
+  rule.memory += memory_error(without["temporaries"], theirs) - memory_error(now, theirs)
+
+
+def memory_error(mine, theirs):
+  """Of temporaries; what is far below a megabyte does not count."""
+  return model.off((mine + 2**20) / (theirs + 2**20))
 
 
 def print_table(rules):
-  print(f"{'rule':24} {'compiler':9} {'stage':9} {'used':>6} {'changed':>8} {'loses':>12} {'gains':>12} {'error':>8}")
+  print(f"{'rule':24} {'compiler':9} {'stage':9} {'used':>6} {'changed':>8} {'loses':>12} {'gains':>12} {'error':>8} {'memory':>8}")
   for rule in sorted(rules.values(), key=lambda r: (-r.error, r.name)):
     pair = lambda of: f"{of[corpus.FIT]} + {of[corpus.HELD_OUT]}"
     print(f"{rule.name:24} {rule.compiler:9} {rule.stage:9} {rule.used:6} {rule.changed:8} {pair(rule.loses):>12} "
-          f"{pair(rule.gains):>12} {rule.error:+8.2f}")
+          f"{pair(rule.gains):>12} {rule.error:+8.2f} {rule.memory:+8.2f}")
 
 
 def main():
