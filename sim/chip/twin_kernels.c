@@ -15,18 +15,8 @@ static double twin_kernels_bytes_copied(const mp_twin_builder_t *b, const mp_clu
   return bytes;
 }
 
-// A product that becomes one with others takes its share of that one.
-static double twin_kernels_merged(const mp_twin_builder_t *b, const mp_cluster_t *cluster,
-                                  double bytes, const mp_cluster_merged_t *merged) {
-  mp_cluster_t whole = *cluster;
-  *(merged->shared == 0 ? &whole.work.product.n : &whole.work.product.m) = merged->columns;
-  return mp_kernel_seconds(b->chip, &b->clusters, &whole, bytes) * merged->share;
-}
-
 static double twin_kernels_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster,
                                    double bytes, const mp_ring_product_t *ring) {
-  const mp_cluster_merged_t *merged = mp_cluster_merged(&b->clusters, cluster->leader);
-  if (merged != NULL) return twin_kernels_merged(b, cluster, bytes, merged);
   const double kernel = ring != NULL ? mp_ring_seconds(b->chip, &b->clusters, cluster, bytes, ring)
                                      : mp_kernel_seconds(b->chip, &b->clusters, cluster, bytes);
   return kernel + mp_twin_tiles_seconds(b, cluster);

@@ -159,8 +159,7 @@ mp_status_t mp_clusters_find(mp_module_t *module, const mp_chip_figures_t *figur
     MP_RETURN_IF_ERROR(mp_layouts_assign(module, num_values, arena, &out_clusters->layouts));
   }
   MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
-  mp_status_t status = mp_cluster_find_merged(&find);
-  if (status == NULL) status = mp_cluster_note_uses(&find, module->main->body);
+  mp_status_t status = mp_cluster_note_uses(&find, module->main->body);
   if (status == NULL) status = cluster_sweep(&find, module->main->body);
   if (status == NULL) status = mp_cluster_find_bytes(&find);
   mp_arena_release(find.scratch_arena);

@@ -65,23 +65,12 @@ typedef struct {
   uint32_t cluster;
 } mp_cluster_entry_t;
 
-// A product that the compiler makes one of with others, which have the same factor.
-typedef struct {
-  uint64_t hash;        // mp_hash_pointer of the op
-  const mp_op_t *next;  // another one of them, later in the program; NULL: this is the last one
-  bool is_first;
-  uint32_t shared;  // the factor that all have, 0 or 1
-  double share;     // of the columns (rows, if factor 1 is shared) of the one product
-  double columns;   // how many it has
-} mp_cluster_merged_t;
-
 typedef struct {
   // Those without members became part of another one.
   MP_ARRAY(mp_cluster_t) clusters;
   MP_ARRAY(mp_cluster_member_t) members;  // an op that several clusters compute is in each of them
   MP_ARRAY(mp_cluster_access_t) accesses;
   MP_HASH_MAP(mp_cluster_entry_t) by_last;
-  MP_HASH_MAP(mp_cluster_merged_t) merged;
   mp_layouts_t layouts;  // of a TPU's arrays; of other chips without values
 } mp_clusters_t;
 
@@ -94,9 +83,6 @@ MP_NODISCARD mp_status_t mp_clusters_find(mp_module_t *module, const mp_chip_fig
 
 // The cluster that is done at the place of an op; NULL if there is none.
 const mp_cluster_t *mp_cluster_at(const mp_clusters_t *clusters, const mp_op_t *op);
-
-// What is known of a product that becomes one with others; NULL: it does not.
-const mp_cluster_merged_t *mp_cluster_merged(const mp_clusters_t *clusters, const mp_op_t *op);
 
 // What a cluster reads, and behind that what it writes; NULL if it does neither, which is so where
 // no array has elements.

@@ -235,9 +235,6 @@ bool mp_cluster_overwrites_source(const mp_cluster_find_t *find, const mp_op_t *
 
 // ---- cluster_merge.c ----
 
-// Finds the products that become one with others.
-MP_NODISCARD mp_status_t mp_cluster_find_merged(mp_cluster_find_t *find);
-
 // ---- cluster_fetch.c ----
 
 // Bytes in scratch memory while the clusters are gone through in the order of the program.

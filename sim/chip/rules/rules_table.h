@@ -29,8 +29,7 @@
   X(scatter_selection, "tpu", "fuse", "a scatter of one element per line of a constant is a comparison per element") \
   X(outer_product, "tpu", "fuse", "a matmul without a contraction is an elementwise product") \
   X(concat_parts, "tpu", "fuse", "operands of a concatenation are written before, in its tiles") \
-  X(concat_twins, "tpu", "fuse", "so are slices of which the same array has several of one shape") \
-  X(dot_merger, "gpu", "fuse", "matmuls that share an operand become one")
+  X(concat_twins, "tpu", "fuse", "so are slices of which the same array has several of one shape")
 
 #define MP_CHIP_SPACE_RULES(X) \
   X(scatter_unread, "gpu", "spaces", "a scatter that sets whole rows does not read them") \
