@@ -60,6 +60,13 @@ def count(rule, prediction, without):
   rule.memory += memory_error(without["temporaries"], theirs) - memory_error(now, theirs)
 
 
+def count_all(rules, pairs):
+  for prediction, line in pairs:
+    for name, without in line["without"].items():
+      if "error" not in without:
+        count(rules[name], prediction, without)
+
+
 def memory_error(mine, theirs):
   """Of temporaries; what is far below a megabyte does not count."""
   return model.off((mine + 2**20) / (theirs + 2**20))
@@ -83,10 +90,7 @@ def main():
   args = parser.parse_args()
   binary = model.ROOT / args.build / "minipod-chip"
   rules = rules_of(binary)
-  for prediction, line in model.predict(binary, args.chips, args.only, "--ablate")[0]:
-    for name, without in line["without"].items():
-      if "error" not in without:
-        count(rules[name], prediction, without)
+  count_all(rules, model.predict(binary, args.chips, args.only, "--ablate")[0])
   print_table(rules)
   bare = sorted(rule.name for rule in rules.values() if not rule.has_evidence)
   print(f"\n{len(rules)} rules; {len(bare)} without evidence: {', '.join(bare)}")
