@@ -15,7 +15,7 @@
   X(expensive_broadcast, "both", "fuse", "an expensive op is not recomputed for each element of its broadcast") \
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
   X(update_source, "gpu", "fuse", "what reads other places of an array is computed before the array is updated") \
-  X(several_slices, "tpu", "fuse", "what several slices read is written, not recomputed per slice") \
+  X(several_slices, "tpu", "fuse", "what a kernel reads at several shifted places is written, not recomputed for each") \
   X(cost_model, "gpu", "fuse", "a producer is written if XLA's cost model says that recomputing it takes longer") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \
