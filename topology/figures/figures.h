@@ -71,8 +71,6 @@ typedef enum {
   X(product_step, "product.step", TIME, "cost per step through the windows")                     \
   X(product_accumulate, "product.accumulate", TIME, "reading and writing 1,024 f32 sums")        \
   X(product_fetch, "product.fetch", TIME, "latency of an operand's window")                      \
-  X(product_turn, "product.turn", TIME, "layout change of 1,024 elements of a result")           \
-  X(product_reduced, "product.reduced", TIME, "8 x 128 results reduced in the kernel")           \
   X(product_tile, "product.tile", LIST, "k, columns, rows while a tile is loaded")               \
   X(product_rows, "product.rows", TIME, "8 x 128 results with their softmax in the kernel")      \
   X(product_rows_again, "product.rows_again", LIST,                                              \

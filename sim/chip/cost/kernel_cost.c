@@ -105,58 +105,6 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
 
 // ---- products ----
 
-static double kernel_cost_results(const mp_cluster_t *cluster) {
-  const mp_work_product_t *product = &cluster->work.product;
-  return product->batch * product->m * product->n;
-}
-
-// Whether the kernel writes as many elements as the product has results.
-static bool kernel_cost_writes_all(const mp_clusters_t *clusters, const mp_cluster_t *cluster) {
-  const double all = kernel_cost_results(cluster);
-  const uint32_t first = cluster->first_access + cluster->num_reads;
-  for (uint32_t i = first; i < first + cluster->num_writes; ++i) {
-    if (mp_cluster_value_count(clusters->accesses.items[i].value) >= all) return true;
-  }
-  return false;
-}
-
-// Whether nothing is left of a product's result but what it is reduced to in its own kernel: the
-// largest of each row, a sum.
-static bool kernel_cost_is_reduced(const mp_chip_t *chip, const mp_clusters_t *clusters,
-                                   const mp_cluster_t *cluster) {
-  const double all = kernel_cost_results(cluster);
-  bool is_reduced = false;
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
-    const mp_cluster_member_t *member = &clusters->members.items[at];
-    at = member->next;
-    if (member->op->code != MP_OP_REDUCE || member->sides != MP_CLUSTER_BESIDE) continue;
-    is_reduced |= mp_cluster_value_count(member->op->operands[0]) >= all;
-  }
-  return is_reduced && !cluster->is_rows && !kernel_cost_writes_all(clusters, cluster) &&
-         chip->figures.product_reduced > 0 &&
-         mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_reduced_result);
-}
-
-// Whether the rows of a product's result are summed up where they are made, a norm's squares for
-// example: in lanes they are added up as they come. So the result lies, if it is written at all.
-static bool kernel_cost_is_turned(const mp_chip_t *chip, const mp_clusters_t *clusters,
-                                  const mp_cluster_t *cluster) {
-  enum { ROWS_LEAST = 8192 };
-  const mp_work_product_t *product = &cluster->work.product;
-  uint32_t num_sums = 0;
-  bool is_of_rows = true;
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
-    const mp_cluster_member_t *member = &clusters->members.items[at];
-    at = member->next;
-    if (member->op->code != MP_OP_REDUCE || member->sides != MP_CLUSTER_BESIDE) continue;
-    num_sums += member->op->num_results;
-    is_of_rows &= mp_cluster_row(member->op) == product->n;
-  }
-  const bool is_large = product->batch == 1 && product->m >= ROWS_LEAST;
-  return num_sums == 1 && is_of_rows && is_large && kernel_cost_writes_all(clusters, cluster) &&
-         mp_product_is_tpu(chip) && mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_row_sums);
-}
-
 static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_streams_t *streams,
                                  mp_product_streams_t *inner) {
   if (access->is_scratch) return;
@@ -198,8 +146,6 @@ static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
                                                 const mp_cluster_t *cluster,
                                                 mp_product_streams_t *out_inner) {
   mp_product_streams_t streams = {
-      .is_turned = kernel_cost_is_turned(chip, clusters, cluster),
-      .is_reduced = kernel_cost_is_reduced(chip, clusters, cluster),
       .is_near = true,
       .in_lanes = {kernel_cost_in_lanes(cluster, 0), kernel_cost_in_lanes(cluster, 1)},
       .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};

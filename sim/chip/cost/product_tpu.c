@@ -134,7 +134,6 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
       .window = mp_figure_or(figures->product_window, INFINITY),
       .resident = mp_figure_or(figures->product_resident, 0),
       .relaid = mp_figure_or(figures->tiles_element, 0),
-      .reduced = mp_figure_or(figures->product_reduced, 0),
   };
   for (int i = 0; i < 2; ++i) {
     p.results[i] =
@@ -148,15 +147,6 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
   const double rate = product_tpu_rate(chip, kernel->product, is_near);
   p.multiply = 2 / (chip->flops[MP_FLOP_BF16] * rate);
   return p;
-}
-
-// The layout of a result that lies turned: what is read beside it is laid out so before, and the
-// result back again afterwards.
-static double product_tpu_turn(const mp_chip_t *chip, const mp_product_tpu_t *p) {
-  if (!p->streams.is_turned) return 0;
-  const double tiles =
-      p->product->batch * mp_product_tpu_tiled(p->product->m, p->product->n) / 1024;
-  return 2 * tiles * mp_figure_or(chip->figures.product_turn, 0);
 }
 
 // A vector by a matrix is a sum over what is read, which the vector unit does.
@@ -267,7 +257,7 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   const double least = kernel->bytes / mp_product_bandwidth(chip) / kernel->efficiency;
   const double launch = p.launch + product_tpu_ramp(chip, kernel);
   const double streamed = product_tpu_streamed(chip, &p) / kernel->efficiency;
-  return fmax(fmax(work + launch, streamed), least) + product_tpu_turn(chip, &p);
+  return fmax(fmax(work + launch, streamed), least);
 }
 
 double mp_product_inner_seconds(const mp_chip_t *chip, const mp_work_product_t *product,

@@ -25,7 +25,6 @@ typedef struct {
   double
       results[2];  // a tile of results of few channels: images in its lanes, channels; NAN: unknown
   double relaid;   // an element brought into other tiles
-  double reduced;  // a tile of results that are reduced where they are made
   double bytes[MP_PRODUCT_TPU_ARRAYS];  // as they lie in memory
   mp_product_streams_t streams;
 } mp_product_tpu_t;

@@ -46,17 +46,6 @@ typedef struct {
   double result;      // until what belongs to a window of the result was read and written
 } product_windows_t;
 
-// The units' part of a step with what reduces its results, of which half of the units' time hides
-// as much: 8 x 128 results take the same along rows and columns, for sums, maxima and their places.
-static double product_windows_units(const mp_product_tpu_t *p, double m, double k, double n) {
-  static const double hidden = 0.5;
-  const double units = mp_product_tpu_units(p, m, k, n);
-  if (!p->streams.is_reduced) return units;
-  const double share = k / p->product->k;
-  const double reduced = share * mp_product_tpu_tiled(m, n) / 1024 * p->reduced;
-  return fmax(units, (1 - hidden) * units + reduced);
-}
-
 static product_windows_t product_windows_of(const mp_product_tpu_t *p,
                                             const product_windows_cut_t *cut) {
   const mp_work_product_t *product = p->product;
@@ -68,7 +57,7 @@ static product_windows_t product_windows_of(const mp_product_tpu_t *p,
   const double elements = mp_product_tpu_tiled(m, n);
   const double part = elements / (mp_product_tpu_tiled(product->m, product->n) * product->batch);
   product_windows_t w = {.scratch = 2 * part * (s->beside + s->narrow + s->wide),
-                         .work = product_windows_units(p, m, k, n) + p->step,
+                         .work = mp_product_tpu_units(p, m, k, n) + p->step,
                          .result = part * (s->beside / p->read + mp_product_tpu_store(p))};
   for (int i = 0; i < 2; ++i) {
     const double share = mp_product_tpu_padded(sides[i][0], sides[i][1]) /
@@ -84,7 +73,6 @@ static product_windows_t product_windows_of(const mp_product_tpu_t *p,
     if (!is_sum) w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
     w.work += elements / 1024 * p->accumulate;
   }
-  if (s->is_turned && s->beside > 0) w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
   return w;
 }
 

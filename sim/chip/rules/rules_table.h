@@ -57,10 +57,6 @@
   X(quotient_by_scalar, "both", "cost", \
     "division by a scalar is multiplication by its reciprocal") \
   X(matmul_transpose, "tpu", "cost", "transposes in a matmul's fusion are free") \
-  X(matmul_reduced_result, "tpu", "cost", \
-    "a result that its fusion only reduces costs time per tile, half of it hidden by the MXU") \
-  X(matmul_row_sums, "tpu", "cost", \
-    "row sums in the fusion of a large matmul put rows into lanes, with two layout changes") \
   X(ragged_dot, "tpu", "cost", \
     "ragged_dot goes through the rows 128 at a time, with one more step per group") \
   X(matmul_f32_in_vmem, "tpu", "cost", \

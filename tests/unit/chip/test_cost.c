@@ -594,38 +594,6 @@ static void few_images_are_cut_into_parts(void **state) {
   assert_float_equal(program_seconds(&chip, IMAGES("8", "8")), eight, 1e-12);
 }
 
-// The sums of a product's rows, alone or beside the result itself.
-#define SUMS_OF_ROWS(types, results)                                                          \
-  "func.func @main(%x: tensor<8192x128xf32>, %w: tensor<128x256xf32>) -> (" types             \
-  ") {\n"                                                                                     \
-  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                        \
-  "%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8192x128xf32>, " \
-  "tensor<128x256xf32>) -> tensor<8192x256xf32>\n"                                            \
-  "%1 = \"stablehlo.reduce\"(%0, %z) <{dimensions = array<i64: 1>}> ({\n"                     \
-  "^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.add %p, %q : tensor<f32>\n"        \
-  "stablehlo.return %r : tensor<f32>\n}) : (tensor<8192x256xf32>, tensor<f32>) -> "           \
-  "tensor<8192xf32>\nreturn " results " : " types "\n}\n"
-
-// A product's result that is not written is laid out in no way; what reduces it takes its time.
-static void a_result_that_is_reduced_is_not_laid_out(void **state) {
-  (void)state;
-  static const double tile[] = {128, 128, 32}, tiles = 8192 * 256 / 1024;
-  static const char alone[] = SUMS_OF_ROWS("tensor<8192xf32>", "%1");
-  static const char beside[] = SUMS_OF_ROWS("tensor<8192x256xf32>, tensor<8192xf32>", "%0, %1");
-  mp_chip_t chip = bare_chip();
-  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
-  chip.figures.product_tile.count = 3;
-  memcpy(chip.figures.product_tile.each, tile, sizeof(tile));
-  const double plain[] = {program_seconds(&chip, alone), program_seconds(&chip, beside)};
-  chip.figures.product_turn = 1e-6;
-  assert_float_equal(program_seconds(&chip, alone), plain[0], 1e-12);
-  assert_float_equal(program_seconds(&chip, beside), plain[1] + 2 * tiles * 1e-6, 1e-12);
-  chip.figures.product_turn = 0;
-  chip.figures.product_reduced = 1e-6;
-  assert_true(program_seconds(&chip, alone) > 0.99 * tiles * 1e-6);
-  assert_float_equal(program_seconds(&chip, beside), plain[1], 1e-12);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_count_by_kind),
@@ -655,7 +623,6 @@ int main(void) {
       cmocka_unit_test(a_decomposition_goes_column_by_column),
       cmocka_unit_test(each_group_goes_through_its_own_rows),
       cmocka_unit_test(few_images_are_cut_into_parts),
-      cmocka_unit_test(a_result_that_is_reduced_is_not_laid_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,7 +234,6 @@ static void products_on_tpus_go_by_windows(void **state) {
 typedef struct {
   sample_t sample;
   double lhs, rhs, beside, narrow, wide;
-  bool is_turned;
 } fused_t;
 
 static double fused_us(const mp_chip_t *chip, const fused_t *fused) {
@@ -242,8 +241,7 @@ static double fused_us(const mp_chip_t *chip, const fused_t *fused) {
   const mp_product_streams_t streams = {.factors = {p.m * p.k * fused->lhs, p.k * p.n * fused->rhs},
                                         .beside = p.m * p.n * fused->beside,
                                         .narrow = p.m * p.n * fused->narrow,
-                                        .wide = p.m * p.n * fused->wide,
-                                        .is_turned = fused->is_turned};
+                                        .wide = p.m * p.n * fused->wide};
   const double bytes =
       streams.factors[0] + streams.factors[1] + streams.beside + streams.narrow + streams.wide;
   return 1e6 * mp_product_seconds(
@@ -260,22 +258,22 @@ static void windows_have_the_bytes_of_what_is_fused(void **state) {
   const mp_chip_t chip = chip_of("v5e");
   static const fused_t samples[] = {
       // Weights of f32 that are cast where they are read, beside both in bf16.
-      {BF16(8192, 14336, 4096, 6719), 2, 4, 0, 2, 0, false},
-      {BF16(4096, 28672, 8192, 13131), 2, 4, 0, 2, 0, false},
-      {BF16(4096, 28672, 8192, 10362), 2, 2, 0, 2, 0, false},
+      {BF16(8192, 14336, 4096, 6719), 2, 4, 0, 2, 0},
+      {BF16(4096, 28672, 8192, 13131), 2, 4, 0, 2, 0},
+      {BF16(4096, 28672, 8192, 10362), 2, 2, 0, 2, 0},
       // An activation times a gate is made of two arrays.
-      {BF16(4096, 28672, 8192, 12780), 4, 2, 0, 2, 0, false},
+      {BF16(4096, 28672, 8192, 12780), 4, 2, 0, 2, 0},
       // A residual, and one more factor, are in the result's windows.
-      {BF16(4096, 28672, 8192, 11480), 2, 2, 2, 2, 0, false},
-      {BF16(4096, 28672, 8192, 13318), 2, 2, 4, 2, 0, false},
+      {BF16(4096, 28672, 8192, 11480), 2, 2, 2, 2, 0},
+      {BF16(4096, 28672, 8192, 13318), 2, 2, 4, 2, 0},
       // One factor is in scratch memory.
-      {BF16(8192, 14336, 4096, 5011), 2, 0, 0, 2, 0, false},
-      {BF16(16384, 3584, 8192, 4988), 0, 2, 2, 2, 0, false},
+      {BF16(8192, 14336, 4096, 5011), 2, 0, 0, 2, 0},
+      {BF16(16384, 3584, 8192, 4988), 0, 2, 2, 2, 0},
       // Adam with its state of f32 in the gradient of a weight.
-      {BF16(4096, 2048, 4096, 709), 0, 2, 12, 0, 12, false},
+      {BF16(4096, 2048, 4096, 709), 0, 2, 12, 0, 12},
       // Products of the layers of 70b and 32b.
-      {BF16(8192, 8192, 28672, 26682), 2, 4, 0, 2, 0, false},
-      {BF16(16384, 8192, 28672, 49152), 2, 2, 2, 2, 0, false},
+      {BF16(8192, 8192, 28672, 26682), 2, 4, 0, 2, 0},
+      {BF16(16384, 8192, 28672, 49152), 2, 2, 2, 2, 0},
   };
   for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
     expect_about(&samples[i].sample, fused_us(&chip, &samples[i]));
@@ -288,9 +286,9 @@ static void larger_windows_come_less_often(void **state) {
   (void)state;
   mp_chip_t chip = chip_of("v6e");
   static const fused_t samples[] = {
-      {{"v6e", MP_DTYPE_BF16, 1, 16384, 28672, 8192, 9635}, 2, 2, 0, 2, 0, false},
-      {{"v6e", MP_DTYPE_BF16, 1, 16384, 8192, 8192, 2747}, 2, 2, 0, 2, 0, false},
-      {{"v6e", MP_DTYPE_BF16, 1, 8192, 4096, 14336, 1295}, 4, 2, 2, 2, 0, false},
+      {{"v6e", MP_DTYPE_BF16, 1, 16384, 28672, 8192, 9635}, 2, 2, 0, 2, 0},
+      {{"v6e", MP_DTYPE_BF16, 1, 16384, 8192, 8192, 2747}, 2, 2, 0, 2, 0},
+      {{"v6e", MP_DTYPE_BF16, 1, 8192, 4096, 14336, 1295}, 4, 2, 2, 2, 0},
   };
   for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
     chip.figures.product_window = 26.0 * (1 << 20);
@@ -402,43 +400,6 @@ static void rows_are_made_in_scratch_memory(void **state) {
                                                                              .efficiency = 1,
                                                                              .streams = &streams});
     assert_true(us > samples[i].us / 1.15 && us < samples[i].us * 1.15);
-  }
-}
-
-// With a norm behind it, the residual is laid out anew before, and the result afterwards.
-static void a_turned_result_is_copied_twice(void **state) {
-  (void)state;
-  const mp_chip_t chip = chip_of("v5e");
-  fused_t fused = {BF16(8192, 14336, 4096, 0), 2, 0, 2, 2, 0, false};
-  const double plain = fused_us(&chip, &fused);
-  fused.is_turned = true;
-  fused.sample.us = plain + 2 * 592;
-  expect_about(&fused.sample, fused_us(&chip, &fused));
-  assert_true(fused_us(&chip, &fused) > plain + 2 * 500);
-}
-
-// Maxima of rows, in cycles of 1.5 GHz: what goes through the results shows beside the units as far
-// as these do not hide it.
-static void results_that_are_reduced_take_their_time(void **state) {
-  (void)state;
-  const mp_chip_t chip = chip_of("v5e");
-  static const sample_t samples[] = {
-      {"v5e", MP_DTYPE_F32, 1, 65536, 256, 128, 105.2},
-      {"v5e", MP_DTYPE_F32, 1, 65536, 512, 128, 205.9},
-      {"v5e", MP_DTYPE_F32, 1, 16384, 2048, 128, 206.8},
-      {"v5e", MP_DTYPE_F32, 1, 16384, 1024, 1024, 187},
-  };
-  for (uint32_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
-    const mp_work_product_t p = product_of(&samples[i]);
-    const double bytes = (p.m + p.n) * p.k * 4;
-    mp_product_streams_t streams = {.factors = {p.m * p.k * 4, 0}};
-    const mp_product_kernel_t kernel = {
-        .product = &p, .bytes = bytes, .efficiency = 1, .streams = &streams};
-    const double beside = 1e6 * mp_product_seconds(&chip, &kernel);
-    streams.is_reduced = true;
-    const double us = 1e6 * mp_product_seconds(&chip, &kernel);
-    assert_true(us > samples[i].us / 1.1 && us < samples[i].us * 1.1);
-    assert_true(us >= beside);
   }
 }
 
@@ -680,8 +641,6 @@ int main(void) {
       cmocka_unit_test(products_on_tpus_go_by_windows),
       cmocka_unit_test(windows_have_the_bytes_of_what_is_fused),
       cmocka_unit_test(larger_windows_come_less_often),
-      cmocka_unit_test(a_turned_result_is_copied_twice),
-      cmocka_unit_test(results_that_are_reduced_take_their_time),
       cmocka_unit_test(scratch_memory_makes_products_faster),
       cmocka_unit_test(results_in_scratch_memory_have_their_rates),
       cmocka_unit_test(vectors_by_matrices_wait_for_memory),
