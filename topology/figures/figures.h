@@ -77,7 +77,6 @@ typedef enum {
     "ns for the same of recomputed rows: those that fill the lanes, others")                     \
   X(product_inner_write, "product.inner_write", NUMBER, "times `write`, for an inner product")   \
   X(product_ragged, "product.ragged", TIME, "128 rows of one group, in addition")                \
-  X(product_stream, "product.stream", LIST, "ns per 8 x 128 of an operand, with few rows")       \
   X(product_results, "product.results", LIST,                                                    \
     "ns for 8 x 128 results of few channels: by images, ...")                                    \
   X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")               \

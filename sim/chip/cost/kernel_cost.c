@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "sim/chip/clusters/cluster_kinds.h"
-#include "sim/chip/clusters/factor.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/product_cost.h"
 #include "sim/chip/cost/product_ragged.h"
@@ -78,13 +77,6 @@ static double kernel_cost_near(const mp_chip_t *chip, const mp_cluster_t *cluste
   return 1 - cluster->scratch_bytes / all * (1 - 1.0 / TIMES);
 }
 
-// A TPU's product reads its factors in any order, and makes its result in any.
-static bool kernel_cost_is_free(const mp_chip_t *chip, const mp_cluster_t *cluster,
-                                const mp_op_t *op) {
-  return op->code == MP_OP_TRANSPOSE && cluster->work.product.batch > 0 &&
-         mp_product_is_tpu(chip) && mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_transpose);
-}
-
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters_t *clusters,
                                         const mp_cluster_t *cluster) {
   kernel_parts_t parts = {0};
@@ -94,7 +86,7 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
     double seconds = 0;
     if (mp_irregular_seconds(chip, member->op, &seconds)) {
       parts.irregular += seconds * kernel_cost_near(chip, cluster, member->op);
-    } else if (!kernel_cost_is_free(chip, cluster, member->op)) {
+    } else {
       parts.vector += mp_vector_seconds(chip, member->op);
     }
     parts.before += kernel_cost_words(chip, member->op) + kernel_cost_selected(chip, member->op);
@@ -133,22 +125,12 @@ static void kernel_cost_add_write(const mp_chip_t *chip, const mp_cluster_t *clu
   *(is_narrow ? &streams->narrow : &streams->wide) += access->bytes / (is_near ? near : 1);
 }
 
-// Whether the summed dimension of a factor is its last one, before it is transposed.
-static bool kernel_cost_in_lanes(const mp_cluster_t *cluster, uint32_t side) {
-  const mp_op_t *op = cluster->leader;
-  if (op == NULL || op->code != MP_OP_DOT_GENERAL) return false;
-  const mp_product_factor_t factor = mp_product_factor(op, side);
-  return factor.value->type->rank > 0 && (factor.summed >> (factor.value->type->rank - 1) & 1) != 0;
-}
-
 static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
                                                 const mp_clusters_t *clusters,
                                                 const mp_cluster_t *cluster,
                                                 mp_product_streams_t *out_inner) {
   mp_product_streams_t streams = {
-      .is_near = true,
-      .in_lanes = {kernel_cost_in_lanes(cluster, 0), kernel_cost_in_lanes(cluster, 1)},
-      .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};
+      .is_near = true, .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};
   streams.is_rows_again = streams.is_rows && mp_cluster_makes_rows_again(clusters, cluster);
   *out_inner = (mp_product_streams_t){0};
   const uint32_t first = cluster->first_access, end = first + cluster->num_reads;

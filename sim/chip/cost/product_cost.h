@@ -16,7 +16,6 @@ typedef struct {
   double factors[2];    // what each factor is made of, in the kernel itself
   double beside;        // what is read where the result is made: a residual, an optimizer's state
   double narrow, wide;  // results of up to 16 bits an element, of more
-  bool in_lanes[2];     // of a factor: the summed dimension is the last one, as it lies in memory
   bool is_near;         // nothing of it waits for memory: the launch is that in scratch memory
   bool is_narrow_near;  // a result of up to 16 bits an element stays in scratch memory
   bool is_rows;         // the softmax of the rows that it makes is in the kernel

@@ -76,21 +76,14 @@ static mp_product_streams_t product_tpu_guess(const mp_product_tpu_t *p, double 
 
 // ---- figures ----
 
-// The rate of a type by that of bf16; several passes for the precisions of f32. In scratch memory
-// f32 is as fast as bf16: of 16 such products on v6e and 7x, 512 x 64 x 256 to 1024^3, libtpu
-// 0.0.52's cycles are those of the units and 1,024.
-static double product_tpu_rate(const mp_chip_t *chip, const mp_work_product_t *product,
-                               bool is_near) {
+// The rate of a type by that of bf16; several passes for the precisions of f32.
+static double product_tpu_rate(const mp_chip_t *chip, const mp_work_product_t *product) {
   const mp_flop_kind_t kind = mp_chip_flop_kind(product->dtype);
   const mp_figure_list_t *rates = &chip->figures.product_rates;
   static const mp_flop_kind_t order[] = {MP_FLOP_BF16, MP_FLOP_F32, MP_FLOP_S8, MP_FLOP_F8};
   double rate = chip->flops[kind] / chip->flops[MP_FLOP_BF16];
   for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]) && i < rates->count; ++i) {
     if (order[i] == kind) rate = rates->each[i];
-  }
-  if (is_near && kind == MP_FLOP_F32 && rate < 1 &&
-      mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_f32_in_vmem)) {
-    rate = 1;
   }
   const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
   return rate / (product->passes * (is_by_bf16 ? product->bf16_passes : 1));
@@ -143,9 +136,7 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
   product_tpu_set_bytes(&p);
   p.streams = kernel->streams != NULL ? *kernel->streams : product_tpu_guess(&p, kernel->bytes);
   p.launch = product_tpu_launch(chip, kernel, &p.streams);
-  const bool is_near = p.streams.factors[0] + p.streams.factors[1] == 0;
-  const double rate = product_tpu_rate(chip, kernel->product, is_near);
-  p.multiply = 2 / (chip->flops[MP_FLOP_BF16] * rate);
+  p.multiply = 2 / (chip->flops[MP_FLOP_BF16] * product_tpu_rate(chip, kernel->product));
   return p;
 }
 
@@ -153,36 +144,6 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
 static bool product_tpu_is_vector(const mp_chip_t *chip, const mp_work_product_t *product) {
   return product->convolution.window == 0 && (product->m <= 1 || product->n <= 1) &&
          mp_chip_rule(&chip->figures, MP_CHIP_RULE_matvec_reduction);
-}
-
-// What 8 x 128 of a factor take that few rows go by, in ns; 0: its windows say it. Where the summed
-// dimension lies in its lanes and it comes from memory, the units have to turn it: the keys for
-// scores of one token; of a single matrix, whose rows go by longer, half of that shows.
-static double product_tpu_stream(const mp_figure_list_t *stream, const mp_work_product_t *product,
-                                 bool is_turned) {
-  const bool is_vector = product->m <= 1 || product->n <= 1;
-  if (product->batch > 1 || (is_vector && !is_turned)) return stream->each[is_turned ? 1 : 0];
-  return is_turned ? (stream->each[0] + stream->each[1]) / 2 : 0;
-}
-
-// A factor by which few rows go, down to one, comes tile by tile.
-static double product_tpu_streamed(const mp_chip_t *chip, const mp_product_tpu_t *p) {
-  enum { FEW = 32, LEAST = 64 };
-  const mp_figure_list_t *stream = &chip->figures.product_stream;
-  const mp_work_product_t *product = p->product;
-  const double rows = fmin(product->m, product->n), columns = fmax(product->m, product->n);
-  if (stream->count != 2 || product->convolution.window > 0) return 0;
-  if (rows > FEW || columns < 2 * LEAST || product->k < LEAST ||
-      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_few_rows)) {
-    return 0;
-  }
-  const int side = product->m <= product->n ? MP_PRODUCT_TPU_RHS : MP_PRODUCT_TPU_LHS;
-  const bool is_turned = p->streams.factors[side] > 0 && p->streams.in_lanes[side];
-  const double elements = is_turned ? mp_product_tpu_padded(columns, product->k)
-                                    : mp_product_tpu_padded(product->k, columns);
-  const double ns =
-      product->batch * elements / 1024 * product_tpu_stream(stream, product, is_turned);
-  return p->launch + ns * 1e-9;
 }
 
 // What a softmax of 8 x 128 results takes in the kernel of their product.
@@ -240,13 +201,12 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   const mp_work_product_t *product = kernel->product;
   const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
   if (product->m * product->n * product->k * product->batch <= 0) return chip->op_latency;
-  const mp_product_tpu_t p = product_tpu_of(chip, kernel);
   if (product_tpu_is_vector(chip, product)) {
     const double flops = 2 * product->batch * product->m * product->n * product->k;
     const double vector = kernel->vector_seconds + flops / chip->vector_flops;
-    const double sum = fmax(vector / kernel->efficiency, memory) + chip->op_latency;
-    return fmax(sum, product_tpu_streamed(chip, &p) / kernel->efficiency);
+    return fmax(vector / kernel->efficiency, memory) + chip->op_latency;
   }
+  const mp_product_tpu_t p = product_tpu_of(chip, kernel);
   const bool is_convolution = product->convolution.window > 0;
   const double seconds =
       is_convolution ? mp_product_convolution_seconds(&p) : mp_product_windows_seconds(&p);
@@ -256,8 +216,7 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   // The compiler's cycles, of which the figures are made, have the described bandwidth.
   const double least = kernel->bytes / mp_product_bandwidth(chip) / kernel->efficiency;
   const double launch = p.launch + product_tpu_ramp(chip, kernel);
-  const double streamed = product_tpu_streamed(chip, &p) / kernel->efficiency;
-  return fmax(fmax(work + launch, streamed), least);
+  return fmax(work + launch, least);
 }
 
 double mp_product_inner_seconds(const mp_chip_t *chip, const mp_work_product_t *product,

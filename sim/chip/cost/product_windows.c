@@ -124,11 +124,7 @@ static double product_windows_seconds(const mp_product_tpu_t *p, const product_w
   w.result *= together;
   const double work = (w.work - p->step) * together + p->step;
   const double transfer = w.factors[0] + w.factors[1] + w.result;
-  // A result of 4 bytes is written as it is made where all lies in scratch memory.
-  const mp_product_streams_t *s = &p->streams;
-  const bool is_written = s->is_near && s->narrow == 0 && s->beside == 0 &&
-                          mp_chip_rule(p->figures, MP_CHIP_RULE_matmul_result_in_vmem);
-  return steps * fmax(work, transfer) + (is_written ? 0 : fmin(work, transfer));
+  return steps * fmax(work, transfer) + fmin(work, transfer);
 }
 
 double mp_product_windows_pair_seconds(const mp_product_tpu_t *p, const mp_product_tpu_t *inner,

@@ -56,17 +56,12 @@
   X(window_in_vmem, "tpu", "cost", "reduce_window is ten times as fast over operands in VMEM") \
   X(quotient_by_scalar, "both", "cost", \
     "division by a scalar is multiplication by its reciprocal") \
-  X(matmul_transpose, "tpu", "cost", "transposes in a matmul's fusion are free") \
   X(ragged_dot, "tpu", "cost", \
     "ragged_dot goes through the rows 128 at a time, with one more step per group") \
-  X(matmul_f32_in_vmem, "tpu", "cost", \
-    "an f32 matmul whose operands are in VMEM runs at the bf16 rate") \
   X(matmul_vmem_launch, "tpu", "cost", \
     "a matmul whose operands and results are all in VMEM starts faster") \
   X(matmul_narrow_in_vmem, "tpu", "cost", \
     "a matmul with operands in VMEM takes longer to start if a 16-bit result stays there") \
-  X(matmul_few_rows, "tpu", "cost", \
-    "with up to 32 rows, streaming the other operand through the MXU bounds a matmul") \
   X(matvec_reduction, "both", "cost", \
     "a matmul by a vector is a reduction outside of the matmul unit") \
   X(chain_by_matrix, "tpu", "cost", \
@@ -75,8 +70,6 @@
     "windows have at most 2,048 of k, and 1,024 of a long k with both operands in HBM") \
   X(matmul_sum_in_result, "tpu", "cost", \
     "parts of k accumulate in the window of an f32 result without an epilogue") \
-  X(matmul_result_in_vmem, "tpu", "cost", \
-    "small matmuls that are all in VMEM write a 32-bit result while they compute it") \
   X(conv_vmem_write, "tpu", "cost", \
     "a convolution writes its result into VMEM 1.45 times as fast as into HBM") \
   X(conv_holes, "tpu", "cost", "the holes of a dilated convolution's input are not multiplied") \

@@ -607,31 +607,6 @@ static void rings_take_longer_than_products(void **state) {
   }
 }
 
-// Scores of one token or four by caches of keys, and sums of values, on a 7x: libtpu's cycles.
-static void few_rows_of_a_batch_stream_the_other_factor(void **state) {
-  (void)state;
-  static const struct {
-    double batch, m, n, k, us;
-    bool in_lanes;
-  } samples[] = {{64, 4, 4096, 128, 41.2, true},
-                 {192, 1, 1536, 128, 47.7, true},
-                 {192, 1, 128, 1536, 31.6, false}};
-  const mp_chip_t chip = chip_of("7x");
-  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
-    const double batch = samples[i].batch, m = samples[i].m, n = samples[i].n, k = samples[i].k;
-    const sample_t sample = {"7x", MP_DTYPE_BF16, batch, m, n, k, samples[i].us};
-    const mp_work_product_t product = product_of(&sample);
-    const mp_product_streams_t streams = {.factors = {batch * m * k * 2, batch * n * k * 2},
-                                          .narrow = batch * m * n * 2,
-                                          .in_lanes = {false, samples[i].in_lanes}};
-    const double bytes = streams.factors[0] + streams.factors[1] + streams.narrow;
-    const mp_product_kernel_t kernel = {
-        .product = &product, .bytes = bytes, .efficiency = 1, .streams = &streams};
-    const double ratio = mp_product_seconds(&chip, &kernel) * 1e6 / samples[i].us;
-    if (ratio < 0.85 || ratio > 1.2) fail_msg("%g x %g x %g: %.2f", m, n, k, ratio);
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rings_take_longer_than_products),
@@ -653,7 +628,6 @@ int main(void) {
       cmocka_unit_test(holes_are_not_multiplied),
       cmocka_unit_test(few_features_have_images_in_the_lanes),
       cmocka_unit_test(rows_of_few_channels_are_packed),
-      cmocka_unit_test(few_rows_of_a_batch_stream_the_other_factor),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
