@@ -77,8 +77,7 @@ typedef enum {
     "ns for the same of recomputed rows: those that fill the lanes, others")                     \
   X(product_inner_write, "product.inner_write", NUMBER, "times `write`, for an inner product")   \
   X(product_ragged, "product.ragged", TIME, "128 rows of one group, in addition")                \
-  X(product_results, "product.results", LIST,                                                    \
-    "ns for 8 x 128 results of few channels: by images, ...")                                    \
+  X(product_images, "product.images", TIME, "8 x 128 results with images in the lanes")          \
   X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")               \
   X(product_read, "product.read", NUMBER, "share of the bandwidth for windows")                  \
   X(product_write, "product.write", LIST, "the same for results: of 2 bytes, of 4")              \

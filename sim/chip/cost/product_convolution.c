@@ -39,13 +39,13 @@ static double product_convolution_channels(const mp_product_tpu_t *p) {
 static double product_convolution_by_images(const mp_product_tpu_t *p) {
   const mp_work_convolution_t *c = &p->product->convolution;
   const double n = p->product->n;
-  if (isnan(p->results[0]) || n >= MP_PRODUCT_TPU_LANES) return INFINITY;
+  if (isnan(p->images) || n >= MP_PRODUCT_TPU_LANES) return INFINITY;
   if (p->product->batch == 1 && fmod(c->images, MP_PRODUCT_TPU_LANES) != 0) return INFINITY;
   const double tiles = product_convolution_tiles(p, n, c->images);
   const double met = product_convolution_met(p);
   const double k = fmax(1, c->window * met) * product_convolution_channels(p);
   const double passes = mp_product_tpu_up(k, p->tile_k) * p->tile_columns * p->multiply;
-  return tiles * fmax(p->results[0], MP_PRODUCT_TPU_SUBLANES * passes);
+  return tiles * fmax(p->images, MP_PRODUCT_TPU_SUBLANES * passes);
 }
 
 // The better one of this and of so many seconds with channels in the lanes.
@@ -54,13 +54,6 @@ static double product_convolution_best(const mp_product_tpu_t *p, double by_chan
   const bool is_better =
       by_images < by_channels && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_images_in_lanes);
   return is_better ? by_images : by_channels;
-}
-
-// The same of a group's channels, or of few that are packed, in the lanes: at least so long.
-static double product_convolution_by_channels(const mp_product_tpu_t *p) {
-  if (isnan(p->results[1]) || !mp_chip_rule(p->figures, MP_CHIP_RULE_conv_narrow_results)) return 0;
-  return product_convolution_tiles(p, p->product->convolution.images, p->product->n) *
-         p->results[1];
 }
 
 // ---- groups ----
@@ -82,17 +75,16 @@ static double product_convolution_groups(const mp_product_tpu_t *p) {
   const mp_work_product_t *product = p->product;
   const mp_work_convolution_t *c = &product->convolution;
   const double channels = product_convolution_channels(p), groups = product->batch;
-  if (channels <= 1 || isnan(p->results[0]) ||
+  if (channels <= 1 || isnan(p->images) ||
       !mp_chip_rule(p->figures, MP_CHIP_RULE_conv_group_layout)) {
     return product_convolution_depthwise(p);
   }
   const double k = c->window * channels, rows = product->m * groups;
   const double units = mp_product_tpu_pass(p, rows, k, product->n);
-  const double lanes = fmax(product_convolution_by_channels(p), units);
   const double padded = mp_product_tpu_up(c->images, MP_PRODUCT_TPU_LANES) / c->images;
   const double elements = c->images * (c->in * c->channels + c->out * product->n * groups);
   const double relaid = fmin(padded, MP_PRODUCT_TPU_LANES / channels) * elements * p->relaid;
-  return product_convolution_best(p, lanes) + (channels < MP_PRODUCT_TPU_LANES ? relaid : 0);
+  return product_convolution_best(p, units) + (channels < MP_PRODUCT_TPU_LANES ? relaid : 0);
 }
 
 // ---- gradients ----
@@ -121,18 +113,16 @@ static bool product_convolution_is_packed(double row, double channels) {
 static double product_convolution_window(const mp_product_tpu_t *p) {
   const mp_work_product_t *product = p->product;
   const mp_work_convolution_t *c = &product->convolution;
-  double passes = c->window, k = product_convolution_channels(p), least = 0;
+  double passes = c->window, k = product_convolution_channels(p);
   const bool is_few = k <= PRODUCT_CONVOLUTION_FEW_CHANNELS && c->row > 1 && c->is_strided;
   if ((is_few || product_convolution_is_packed(c->row, k)) &&
       mp_chip_rule(p->figures, MP_CHIP_RULE_conv_packed_rows)) {
     passes /= c->row;
     k *= c->row;
-    if (c->window > 1) least = product_convolution_by_channels(p);
   }
   const double positions = mp_product_tpu_up(product->m, MP_PRODUCT_TPU_SUBLANES);
   const double met = passes * product_convolution_met(p);
-  const double units = met * mp_product_tpu_pass(p, positions, k, product->n);
-  return product_convolution_best(p, fmax(least, units));
+  return product_convolution_best(p, met * mp_product_tpu_pass(p, positions, k, product->n));
 }
 
 static double product_convolution_units(const mp_product_tpu_t *p) {

@@ -126,12 +126,9 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
       .read = bandwidth * mp_figure_or(figures->product_read, 1),
       .window = mp_figure_or(figures->product_window, INFINITY),
       .resident = mp_figure_or(figures->product_resident, 0),
+      .images = figures->product_images,
       .relaid = mp_figure_or(figures->tiles_element, 0),
   };
-  for (int i = 0; i < 2; ++i) {
-    p.results[i] =
-        figures->product_results.count == 2 ? figures->product_results.each[i] * 1e-9 : NAN;
-  }
   for (int i = 0; i < 2; ++i) p.write[i] = bandwidth * (write->count == 2 ? write->each[i] : 1);
   product_tpu_set_bytes(&p);
   p.streams = kernel->streams != NULL ? *kernel->streams : product_tpu_guess(&p, kernel->bytes);

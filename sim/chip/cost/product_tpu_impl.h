@@ -21,10 +21,9 @@ typedef struct {
   double tile_k, tile_columns, load_rows;
   double multiply;  // a multiplication and addition on the unit
   double launch, step, accumulate, fetch, read, window, resident;
-  double write[2];  // narrow, wide
-  double
-      results[2];  // a tile of results of few channels: images in its lanes, channels; NAN: unknown
-  double relaid;   // an element brought into other tiles
+  double write[2];                      // narrow, wide
+  double images;                        // a tile of results with images in its lanes; NAN: unknown
+  double relaid;                        // an element brought into other tiles
   double bytes[MP_PRODUCT_TPU_ARRAYS];  // as they lie in memory
   mp_product_streams_t streams;
 } mp_product_tpu_t;

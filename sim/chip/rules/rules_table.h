@@ -75,8 +75,6 @@
   X(conv_holes, "tpu", "cost", "the holes of a dilated convolution's input are not multiplied") \
   X(conv_images_in_lanes, "tpu", "cost", \
     "a convolution with fewer than 128 features has images in lanes if that is faster") \
-  X(conv_narrow_results, "tpu", "cost", \
-    "result tiles of grouped and packed convolutions have a least time each") \
   X(conv_group_layout, "tpu", "cost", \
     "groups of several channels are an outer dimension, with copies around the convolution") \
   X(conv_weight_gradient, "tpu", "cost", \
