@@ -132,8 +132,6 @@ MP_NODISCARD mp_status_t mp_twin_copy_held(mp_twin_builder_t *b, const mp_op_t *
 
 // ---- twin_tiles.c ----
 
-// The seconds of copies that belong to the kernel of a convolution.
-double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster);
 // Adds the kernels that copy an op's operands into other layouts, those that no op before needed.
 MP_NODISCARD mp_status_t mp_twin_add_layout_copies(mp_twin_builder_t *b, const mp_op_t *op);
 

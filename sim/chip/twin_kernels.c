@@ -17,9 +17,8 @@ static double twin_kernels_bytes_copied(const mp_twin_builder_t *b, const mp_clu
 
 static double twin_kernels_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster,
                                    double bytes, const mp_ring_product_t *ring) {
-  const double kernel = ring != NULL ? mp_ring_seconds(b->chip, &b->clusters, cluster, bytes, ring)
-                                     : mp_kernel_seconds(b->chip, &b->clusters, cluster, bytes);
-  return kernel + mp_twin_tiles_seconds(b, cluster);
+  return ring != NULL ? mp_ring_seconds(b->chip, &b->clusters, cluster, bytes, ring)
+                      : mp_kernel_seconds(b->chip, &b->clusters, cluster, bytes);
 }
 
 double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op,

@@ -43,7 +43,6 @@
   X(prefetch_operand, "tpu", "spaces", "one operand of a matmul is prefetched beside the kernel before")
 
 #define MP_CHIP_LAYOUT_RULES(X) \
-  X(conv_space_to_batch, "tpu", "layout", "few images are split along a spatial dimension (space to batch)") \
   X(complex_split, "tpu", "layout", "complex arguments are split into real and imaginary parts") \
   X(gemm_operand_copy, "gpu", "layout", "operands whose matrices are not contiguous are copied for the library")
 

@@ -570,30 +570,6 @@ static void each_group_goes_through_its_own_rows(void **state) {
   assert_float_equal(more, (3 + 4 - 1) * 2e-6, 1e-12);
 }
 
-#define IMAGES(n, colours)                                                                     \
-  "func.func @main(%x: tensor<" n "x32x32x" colours "xf32>, %w: tensor<3x3x" colours           \
-  "x8xf32>) -> tensor<" n                                                                      \
-  "x32x32x8xf32> {\n"                                                                          \
-  "%0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], " \
-  "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : " \
-  "i64} : (tensor<" n "x32x32x" colours "xf32>, tensor<3x3x" colours "x8xf32>) -> tensor<" n   \
-  "x32x32x8xf32>\nreturn %0 : tensor<" n "x32x32x8xf32>\n}\n"
-
-// Fewer than eight images are cut into parts, for which input and result are gone through more
-// often.
-static void few_images_are_cut_into_parts(void **state) {
-  (void)state;
-  mp_chip_t chip = bare_chip();
-  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
-  chip.figures.memory_scratch = 1e9;
-  const double four = program_seconds(&chip, IMAGES("4", "8"));
-  const double eight = program_seconds(&chip, IMAGES("8", "8"));
-  chip.figures.tiles_rows = 1e-9;
-  assert_float_equal(program_seconds(&chip, IMAGES("4", "8")) - four,
-                     (3 + 2) * 4 * 32 * 32 * 8 * 1e-9, 1e-9);
-  assert_float_equal(program_seconds(&chip, IMAGES("8", "8")), eight, 1e-12);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_count_by_kind),
@@ -622,7 +598,6 @@ int main(void) {
       cmocka_unit_test(gradients_of_largest_elements_are_three_kernels_on_gpus),
       cmocka_unit_test(a_decomposition_goes_column_by_column),
       cmocka_unit_test(each_group_goes_through_its_own_rows),
-      cmocka_unit_test(few_images_are_cut_into_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
