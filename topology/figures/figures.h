@@ -120,7 +120,6 @@ typedef enum {
   X(vector_across, "vector.across", NUMBER, "the same; summing the lanes of a result")           \
   X(vector_transpose, "vector.transpose", NUMBER, "the same; moving an element across lanes")    \
   X(gather_slice, "gather.slice", TIME, "least time per slice")                                  \
-  X(gather_near, "gather.near", TIME, "a row of a table in VMEM")                                \
   X(gather_apart, "gather.apart", NUMBER, "from this many slices on: SparseCores")               \
   X(gather_granule, "gather.granule", BYTES, "least bytes moved per row of a slice")             \
   X(gather_cache, "gather.cache", BYTES, "size of the cache for tables")                         \

@@ -5,10 +5,6 @@
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/rules/rules.h"
 
-// A load takes a row of lanes out of up to eight tiles that lie side by side, or eight rows of a
-// tile.
-enum { LOOKUP_LANES = 1024, LOOKUP_ROWS = 8 };
-
 // ---- how the table lies ----
 
 static bool lookup_is_indexed(const mp_op_t *op, uint32_t d) {
@@ -56,25 +52,10 @@ static double lookup_padding(const mp_type_t *type, int32_t lane) {
   return least;
 }
 
-// What moves at a time of one slice. Where all of a second dimension is in it, these are eight
-// rows.
-static double lookup_vectors(const mp_type_t *type, mp_index_list_t sizes, int32_t lane,
-                             bool is_turned) {
-  if (lane < 0) return 1;
-  double rows = 1;
-  for (uint32_t d = 0; d < sizes.count; ++d) {
-    if ((int32_t)d != lane) rows *= (double)sizes.values[d];
-  }
-  const bool is_tiled = !is_turned && lane > 0 && sizes.values[lane - 1] == type->dims[lane - 1];
-  const double lanes = (double)sizes.values[lane];
-  if (is_tiled) return rows / fmin((double)sizes.values[lane - 1], LOOKUP_ROWS) * ceil(lanes / 128);
-  return rows * ceil(lanes / LOOKUP_LANES);
-}
-
 mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
   const mp_type_t *type = op->operands[0]->type;
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
-  mp_lookup_t out = {.lane = lookup_lane(sizes), .vectors = 1, .padding = 1};
+  mp_lookup_t out = {.lane = lookup_lane(sizes), .padding = 1};
   double elements = 1;
   uint32_t num_long = 0;
   for (uint32_t d = 0; d < sizes.count; ++d) {
@@ -86,14 +67,14 @@ mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
   if (type->rank == 0 || mp_work_bytes_of(type) == 0) return out;
   out.is_turned = lookup_is_turned(op, sizes, out.lane);
   out.is_stepwise = out.lane >= 0 && lookup_moves(op, sizes, (uint32_t)out.lane);
-  out.vectors = lookup_vectors(type, sizes, out.lane, out.is_turned);
   out.padding = lookup_padding(type, out.lane);
   return out;
 }
 
 // ---- where it is ----
 
-bool mp_lookup_is_of_argument(const mp_op_t *op) {
+// Whether the table is an argument of main.
+static bool lookup_is_of_argument(const mp_op_t *op) {
   const mp_value_t *table = mp_cluster_root(op->operands[0]);
   return table->op == NULL && table->block->parent_op == NULL;
 }
@@ -105,7 +86,7 @@ double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup) {
 bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup) {
   if (lookup->is_turned) return true;
   const double least = mp_cluster_tiled_bytes(op->operands[0]->type);
-  return mp_lookup_is_of_argument(op) && mp_lookup_form_bytes(op, lookup) > least;
+  return lookup_is_of_argument(op) && mp_lookup_form_bytes(op, lookup) > least;
 }
 
 // libtpu 0.0.52 for v6e, rows of 128 in f32 out of tables of 1,000 to 100,000 of them, and of 128

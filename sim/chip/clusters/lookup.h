@@ -12,21 +12,16 @@
 typedef struct {
   int32_t lane;      // the table's dimension across the lanes of tiles; -1: any, of single elements
   double slices;     // that are looked up
-  double vectors;    // loads for one of them
   bool is_row;       // each is a row, or a part of one: no more than one dimension of a slice
   bool is_turned;    // not as arrays lie: the table is laid out anew before
-  bool is_stepwise;  // slices begin anywhere in the lanes: a loop cuts them, one by one
+  bool is_stepwise;  // slices begin anywhere in the lanes
   double padding;    // the size of the table in such tiles, as a multiple of its size
 } mp_lookup_t;
 
 mp_lookup_t mp_lookup_of_gather(const mp_op_t *op);
 
-// Whether SparseCores look it up, from memory and into it; else the table is fetched to scratch
-// memory, if it fits there.
+// Whether SparseCores look it up, from memory and into it.
 bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op);
-
-// Whether the table is an argument of main.
-bool mp_lookup_is_of_argument(const mp_op_t *op);
 
 // The bytes of the table in the form from which it is looked up.
 double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup);

@@ -92,33 +92,6 @@ static double indexed_cost_written(const mp_chip_t *chip, const mp_op_t *op,
   return is_copied ? 2 * bytes / chip->memory_bandwidth : 0;
 }
 
-// Whether the table lies in scratch memory as a whole. An argument is copied there before.
-static bool indexed_cost_is_near(const mp_chip_t *chip, const mp_op_t *op,
-                                 const mp_lookup_t *lookup) {
-  if (isnan(chip->figures.gather_near) || op->operands[0]->type->rank < 2) return false;
-  if (mp_lookup_is_apart(&chip->figures, op)) return false;
-  return mp_lookup_form_bytes(op, lookup) <= mp_figure_or(chip->figures.memory_scratch, 0) &&
-         mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_from_vmem);
-}
-
-// The copy of an argument goes on beside the kernels before it, those of the program before too:
-// the longer one of both counts.
-static double indexed_cost_from_near(const mp_chip_t *chip, const mp_op_t *op,
-                                     const mp_lookup_t *lookup) {
-  const double copied = mp_lookup_is_of_argument(op)
-                            ? mp_work_bytes_of(op->operands[0]->type) / chip->memory_bandwidth
-                            : 0;
-  return fmax(copied, lookup->slices * lookup->vectors * chip->figures.gather_near);
-}
-
-// A loop of libtpu's that cuts slices along the lanes has three kernels for each: the index, the
-// slice, the update of the result.
-static double indexed_cost_stepwise(const mp_chip_t *chip, const mp_lookup_t *lookup) {
-  enum { KERNELS = 3 };
-  const double latency = mp_figure_or(chip->figures.memory_latency, 0);
-  return lookup->slices * KERNELS * (chip->op_latency + latency);
-}
-
 static double indexed_cost_from_memory(const mp_chip_t *chip, const indexed_accesses_t *a) {
   const double each = mp_figure_or(chip->figures.gather_slice, 0);
   const bool is_free = each > 0 && indexed_cost_is_whole(chip, a) &&
@@ -131,10 +104,6 @@ double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   indexed_accesses_t a = indexed_cost_of_gather(op);
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return indexed_cost_from_memory(chip, &a);
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
-  if (lookup.is_stepwise && mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_by_slice)) {
-    return indexed_cost_stepwise(chip, &lookup);
-  }
-  if (indexed_cost_is_near(chip, op, &lookup)) return indexed_cost_from_near(chip, op, &lookup);
   if (lookup.is_turned && mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_table_layout)) {
     const double elements = a.rows * a.row_bytes;
     a.row_bytes = indexed_cost_width(op->operands[0]->type) *

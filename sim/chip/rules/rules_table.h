@@ -91,10 +91,6 @@
     "a gather reads a table that fits into L2, or all rows of one, from HBM only once") \
   X(gather_table_layout, "tpu", "cost", \
     "the table of a gather is copied into the layout that the gather reads") \
-  X(gather_by_slice, "tpu", "cost", \
-    "a gather of slices at any offset in lanes is a loop with three kernels per slice") \
-  X(gather_from_vmem, "tpu", "cost", \
-    "the TensorCore gathers rows of a table that fits into VMEM from there") \
   X(sparse_gather_layout, "tpu", "cost", \
     "SparseCores write rows of 128 lanes, which are copied into the result's tiles") \
   X(scatter_sorted, "tpu", "cost", "the indices of a scatter that adds are sorted first") \

@@ -153,23 +153,6 @@ static void narrow_rows_do_not_lie_in_lanes(void **state) {
   ": (tensor<" table ">, tensor<" indices ">) -> tensor<" result ">\nreturn %0 : tensor<" result \
   ">\n}\n"
 
-// An argument is copied to scratch memory, if it fits there in rows of lanes.
-static void rows_of_a_table_in_scratch_memory_have_a_figure(void **state) {
-  (void)state;
-  mp_chip_t chip = bare_chip();
-  chip.memory_bandwidth = 1e12;
-  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
-  chip.figures.gather_granule = 512;
-  chip.figures.gather_slice = 50e-9;
-  chip.figures.gather_near = 5e-9;
-  chip.figures.memory_scratch = 4096 * 128 * 4;
-  expect_ns(&chip, GATHER("4096x128xf32", "1000x1xi32", "1, 128", "1", "1000x128xf32"), 5000);
-  expect_ns(&chip, GATHER("4096x128xf32", "10x1xi32", "1, 128", "1", "10x128xf32"), 4096 * 512e-3);
-  chip.figures.memory_scratch -= 1;
-  expect_ns(&chip, GATHER("4096x64xf32", "1000x1xi32", "1, 64", "1", "1000x64xf32"),
-            50000 + 4096 * 256e-3 * 3);
-}
-
 static void rows_move_in_granules_and_scalars_one_by_one(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
@@ -243,45 +226,24 @@ static void a_table_of_columns_is_turned(void **state) {
   chip.figures.compiler = MP_CHIP_COMPILER_TPU;
   chip.figures.gather_granule = 512;
   expect_ns(&chip, COLUMNS, (2 * 512 * 1024 * 4 + 256 * 512 * 4) * 1e-3);
-  // In scratch memory they are turned beside that, and there is a load for each.
-  chip.figures.memory_scratch = 4 << 20;
-  chip.figures.gather_near = 10e-9;
-  expect_ns(&chip, COLUMNS, 256 * 10);
 }
 
-// More than some rows, but not many more than the table has, are looked up by SparseCores: from
-// memory.
+// More than some rows, but not many more than the table has, are looked up by SparseCores, which
+// write rows of 128 lanes. These are copied then.
 static void sparse_cores_look_up_many_rows(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
   chip.memory_bandwidth = 1e12;
   chip.figures.compiler = MP_CHIP_COMPILER_TPU;
   chip.figures.gather_granule = 64;
-  chip.figures.gather_near = 5e-9;
   chip.figures.gather_apart = 1024;
-  chip.figures.memory_scratch = 64 << 20;
-  expect_ns(&chip, GATHER("4096x128xf32", "1024x1xi32", "1, 128", "1", "1024x128xf32"), 1024 * 5);
-  expect_ns(&chip, GATHER("4096x128xf32", "2048x1xi32", "1, 128", "1", "2048x128xf32"),
-            (2 * 2048 * 512 + 2048 * 4) * 1e-3);
-  expect_ns(&chip, GATHER("4096x128xf32", "8192x1xi32", "1, 128", "1", "8192x128xf32"), 8192 * 5);
-}
-
-// Slices that begin anywhere in the lanes are cut by a loop of three kernels.
-static void slices_of_lanes_are_cut_one_by_one(void **state) {
-  (void)state;
-  mp_chip_t chip = bare_chip();
-  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
-  chip.op_latency = 100e-9;
-  chip.figures.memory_latency = 900e-9;
-  expect_ns(
-      &chip,
-      "func.func @main(%t: tensor<65536xf32>, %i: tensor<100x1xi32>) -> tensor<100x128xf32> {\n"
-      "%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<"
-      "offset_dims = [1], start_index_map = [0], index_vector_dim = 1>, "
-      "indices_are_sorted = false, slice_sizes = array<i64: 128>}> "
-      ": (tensor<65536xf32>, tensor<100x1xi32>) -> tensor<100x128xf32>\n"
-      "return %0 : tensor<100x128xf32>\n}\n",
-      100 * 3 * 1000 + 100);
+  const double table = 4096.0 * 64 * 4, row = 64 * 4, line = 128 * 4;
+  expect_ns(&chip, GATHER("4096x64xf32", "1024x1xi32", "1, 64", "1", "1024x64xf32"),
+            (3 * table + 1024 * row) * 1e-3);
+  expect_ns(&chip, GATHER("4096x64xf32", "2048x1xi32", "1, 64", "1", "2048x64xf32"),
+            (3 * table + 2048 * row + 2 * 2048 * line) * 1e-3);
+  expect_ns(&chip, GATHER("4096x64xf32", "8192x1xi32", "1, 64", "1", "8192x64xf32"),
+            (3 * table + 8192 * row) * 1e-3);
 }
 
 // A TPU goes through all elements of a row to take out some; rows it finds where they are.
@@ -579,11 +541,9 @@ int main(void) {
       cmocka_unit_test(narrow_rows_do_not_lie_in_lanes),
       cmocka_unit_test(rows_move_in_granules_and_scalars_one_by_one),
       cmocka_unit_test(a_small_table_is_found_in_the_cache),
-      cmocka_unit_test(rows_of_a_table_in_scratch_memory_have_a_figure),
       cmocka_unit_test(a_table_of_narrow_rows_is_brought_into_form),
       cmocka_unit_test(a_table_of_columns_is_turned),
       cmocka_unit_test(sparse_cores_look_up_many_rows),
-      cmocka_unit_test(slices_of_lanes_are_cut_one_by_one),
       cmocka_unit_test(elements_apart_are_taken_out_of_lanes),
       cmocka_unit_test(elements_between_others_are_put_into_lanes),
       cmocka_unit_test(complex_arguments_are_read_twice),
