@@ -125,7 +125,6 @@ typedef enum {
   X(gather_cache, "gather.cache", BYTES, "size of the cache for tables")                         \
   X(gather_cache_rate, "gather.cache_rate", NUMBER, "its rate, relative to the memory's")        \
   X(scatter_slice, "scatter.slice", TIME, "least time of one update")                            \
-  X(scatter_near_row, "scatter.near_row", TIME, "a row of an array in VMEM")                     \
   X(scatter_scalar, "scatter.scalar", TIME, "an updated scalar, if not a sum")                   \
   X(scatter_near, "scatter.near", BYTES, "the largest array for which this holds")               \
   X(scatter_far_scalar, "scatter.far_scalar", TIME, "the same in larger arrays")                 \

@@ -183,18 +183,6 @@ static double indexed_cost_updated_form(const mp_op_t *op, const indexed_accesse
   return a->table / a->row_bytes * ceil(a->row_bytes / line) * line;
 }
 
-// Whether a TPU has what is updated in scratch memory: an array that the program made. SparseCores,
-// of a chip that has them, sum up scalars.
-static bool indexed_cost_is_updated_near(const mp_chip_t *chip, const mp_op_t *op,
-                                         const indexed_accesses_t *a) {
-  const bool is_scalar = indexed_cost_is_scalar(op, a);
-  if (isnan(chip->figures.scatter_near_row)) return false;
-  if (mp_cluster_root(op->operands[0])->op == NULL) return false;
-  if (is_scalar && (!indexed_cost_is_sum(op) || !isnan(chip->figures.gather_apart))) return false;
-  return indexed_cost_updated_form(op, a) <= mp_figure_or(chip->figures.memory_scratch, 0) &&
-         mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_in_vmem);
-}
-
 // What lies in memory is made in rows of lanes, and then brought into the tiles that waste least.
 static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
                                     const indexed_accesses_t *a) {
@@ -214,17 +202,9 @@ double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_value_t *update = op->operands[op->num_operands / 2 + 1];
   const bool is_read = chip->figures.compiler == MP_CHIP_COMPILER_TPU &&
                        mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_updates_read);
-  // A GPU writes whole rows without reading them.
-  const bool is_over = chip->figures.compiler == MP_CHIP_COMPILER_GPU && mp_cluster_is_set(op) &&
-                       indexed_cost_is_whole(chip, &a) &&
-                       mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_overwrite);
   const double updates = is_read ? mp_work_bytes_of(update->type) : 0;
-  if (indexed_cost_is_updated_near(chip, op, &a)) {
-    return fmax(a.slices * a.rows * chip->figures.scatter_near_row,
-                updates / chip->memory_bandwidth);
-  }
   return fmax(a.slices * indexed_cost_update(chip, op, &a),
-              indexed_cost_stream(chip, &a, is_over ? 1 : 2) + updates / chip->memory_bandwidth) +
+              indexed_cost_stream(chip, &a, 2) + updates / chip->memory_bandwidth) +
          indexed_cost_sort(chip, op, &a) + indexed_cost_reformed(chip, op, &a);
 }
 

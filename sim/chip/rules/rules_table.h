@@ -94,11 +94,8 @@
   X(sparse_gather_layout, "tpu", "cost", \
     "SparseCores write rows of 128 lanes, which are copied into the result's tiles") \
   X(scatter_sorted, "tpu", "cost", "the indices of a scatter that adds are sorted first") \
-  X(scatter_in_vmem, "tpu", "cost", \
-    "a scatter updates an array that the program computed in VMEM if it fits") \
   X(scatter_layout, "tpu", "cost", \
     "a scatter into narrow rows writes rows of 128 lanes, which are then copied") \
-  X(scatter_overwrite, "gpu", "cost", "a scatter that sets whole rows does not read them") \
   X(scatter_updates_read, "tpu", "cost", "a scatter reads its updates from HBM") \
   X(scatter_scalars, "tpu", "cost", \
     "scatters of scalars that do not add have a cost per update by the array's size") \

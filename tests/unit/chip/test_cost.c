@@ -194,11 +194,9 @@ static void a_table_of_narrow_rows_is_brought_into_form(void **state) {
             (3 * table + rows) * 1e-3);
 }
 
-#define SCATTER(sorted) SCATTER_INTO("%x: tensor<4096x128xf32>", "", sorted)
-#define SCATTER_INTO(argument, before, sorted)                                                    \
-  "func.func @main(" argument                                                                     \
-  ", %i: tensor<1024x1xi32>, %u: tensor<1024x128xf32>) "                                          \
-  "-> tensor<4096x128xf32> {\n" before                                                            \
+#define SCATTER(sorted)                                                                           \
+  "func.func @main(%x: tensor<4096x128xf32>, %i: tensor<1024x1xi32>, %u: tensor<1024x128xf32>) "  \
+  "-> tensor<4096x128xf32> {\n"                                                                   \
   "%0 = \"stablehlo.scatter\"(%x, %i, %u) <{indices_are_sorted "                                  \
   "= " sorted                                                                                     \
   ", scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], "                   \
@@ -289,21 +287,6 @@ static void complex_arguments_are_read_twice(void **state) {
   // Parts that do not fit into scratch memory are written and read.
   chip.figures.memory_scratch = 8192;
   expect_ns(&chip, UNARY("negate", "1024xcomplex<f32>"), 5 * 8.192);
-}
-
-// Rows are added one by one to an array that the program made, where it fits into scratch memory.
-static void rows_are_added_in_scratch_memory(void **state) {
-  (void)state;
-  mp_chip_t chip = bare_chip();
-  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
-  chip.figures.scatter_near_row = 4e-9;
-  chip.figures.memory_scratch = 4096 * 128 * 4;
-  expect_ns(&chip,
-            SCATTER_INTO("%t: tensor<f32>",
-                         "%x = stablehlo.broadcast_in_dim %t, dims = [] "
-                         ": (tensor<f32>) -> tensor<4096x128xf32>\n",
-                         "true"),
-            4096);
 }
 
 // On a TPU the indices of sums are sorted with their places, by kernels of their own.
@@ -547,7 +530,6 @@ int main(void) {
       cmocka_unit_test(elements_apart_are_taken_out_of_lanes),
       cmocka_unit_test(elements_between_others_are_put_into_lanes),
       cmocka_unit_test(complex_arguments_are_read_twice),
-      cmocka_unit_test(rows_are_added_in_scratch_memory),
       cmocka_unit_test(indices_of_sums_are_sorted_first),
       cmocka_unit_test(reversing_the_last_dimension_is_dear),
       cmocka_unit_test(a_sort_is_a_network),
