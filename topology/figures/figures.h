@@ -89,7 +89,6 @@ typedef enum {
   X(product_bf16, "product.bf16", LIST, "how 16-bit products run, MP_PRODUCT_GPU_...")           \
   X(product_f32, "product.f32", LIST, "the same for TF32")                                       \
   X(product_f8, "product.f8", LIST, "the same for 8 bits")                                       \
-  X(product_batched, "product.f32_batched", NUMBER, "slow-down of TF32 in batches")              \
   X(product_f8_last, "product.f8_last", NUMBER, "1: f8 operands have the contracted dim last")
 
 // Between a host and its devices (sim/model/clock).

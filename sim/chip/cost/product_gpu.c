@@ -24,7 +24,6 @@ typedef struct {
   double width, out_width;  // bytes of an element
   double launch, rate, sustained, load, store, split, sum, memory;
   double units;
-  double slower;  // tiles take so much longer
 } product_gpu_t;
 
 bool mp_product_is_gpu(const mp_chip_t *chip) {
@@ -69,7 +68,6 @@ static product_gpu_t product_gpu_of(const mp_chip_t *chip, const mp_work_product
       .sum = each[MP_PRODUCT_GPU_SUM] * 1e12,
       .memory = each[MP_PRODUCT_GPU_MEMORY] * mp_product_bandwidth(chip),
       .units = chip->figures.product_units,
-      .slower = 1,
   };
   const double window = product->convolution.window;
   if (window > 0) {
@@ -78,10 +76,6 @@ static product_gpu_t product_gpu_of(const mp_chip_t *chip, const mp_work_product
     const bool is_padded =
         padded != channels && mp_chip_rule(&chip->figures, MP_CHIP_RULE_conv_channel_padding);
     if (is_padded) p.k *= padded / channels;
-  }
-  if (kind == MP_FLOP_F32 && p.batch > 1 && !isnan(chip->figures.product_batched) &&
-      mp_chip_rule(&chip->figures, MP_CHIP_RULE_batched_tf32)) {
-    p.slower = chip->figures.product_batched;
   }
   return p;
 }
@@ -96,7 +90,7 @@ static double product_gpu_waves(const product_gpu_t *p, const double tile[2], do
   const double store = full_rows * full_columns * p->out_width / p->store;
   const double block = fmax(multiply, load) + store;
   const double tiles = p->batch * ceil(p->m / rows) * ceil(p->n / columns);
-  const double waves = ceil(tiles * parts / p->units) * block * p->slower;
+  const double waves = ceil(tiles * parts / p->units) * block;
   if (parts == 1) return waves;
   enum { F32_BYTES = 4 };
   return waves + p->split + parts * p->batch * p->m * p->n * F32_BYTES / p->sum;

@@ -84,7 +84,6 @@
     "channels of a convolution are padded to multiples of eight") \
   X(depthwise_on_cuda_cores, "gpu", "cost", \
     "a depthwise convolution runs on CUDA cores at half of their rate if that is faster") \
-  X(batched_tf32, "gpu", "cost", "batched matmuls in TF32 have slower tiles") \
   X(gather_whole_rows, "tpu", "cost", \
     "a gather or scatter of whole granules has no cost per slice") \
   X(gather_from_l2, "gpu", "cost", \
