@@ -249,36 +249,19 @@ static double staged_cost_fft_kernels(const mp_chip_t *chip, double factors, dou
   return factors * PRODUCTS * (is_near ? mp_figure_or(near, launch) : launch);
 }
 
-// The users of a transform's result.
-typedef struct {
-  bool is_returned;  // by the program, as it is
-  bool is_real;      // of which each takes the real part only
-} staged_users_t;
-
-static staged_users_t staged_cost_users(const mp_op_t *op) {
-  staged_users_t users = {.is_real = true};
-  for (const mp_op_t *user = op->next; user != NULL; user = user->next) {
-    if (mp_op_has(user, MP_OP_TRAIT_ALIAS) && user->next != NULL) continue;
-    for (uint32_t i = 0; i < user->num_operands; ++i) {
-      if (mp_cluster_root(user->operands[i])->op != op) continue;
-      users.is_returned |= user->next == NULL && op->parent->parent_op == NULL;
-      users.is_real &= user->code == MP_OP_REAL;
-    }
+// Whether the program returns the transform's result as it is.
+static bool staged_cost_is_returned(const mp_op_t *op) {
+  const mp_op_t *end = op->parent->last;
+  if (op->parent->parent_op != NULL) return false;
+  for (uint32_t i = 0; i < end->num_operands; ++i) {
+    if (mp_cluster_root(end->operands[i])->op == op) return true;
   }
-  return users;
-}
-
-// Whether the imaginary part of what is transformed is nothing: real numbers that were converted.
-static bool staged_cost_is_of_real(const mp_op_t *op) {
-  const mp_op_t *from = mp_cluster_root(op->operands[0])->op;
-  if (from == NULL || from->code != MP_OP_CONVERT) return false;
-  return !mp_dtype_is_complex(from->operands[0]->type->dtype);
+  return false;
 }
 
 // Complex arguments are taken apart into two arrays of real numbers, complex results put together
 // from them: read and written. So are others that do not fit into scratch memory.
-static double staged_cost_fft_parts(const mp_chip_t *chip, const mp_op_t *op,
-                                    const staged_users_t *users) {
+static double staged_cost_fft_parts(const mp_chip_t *chip, const mp_op_t *op) {
   const double scratch = mp_figure_or(chip->figures.memory_scratch, 0);
   const mp_value_t *given = mp_cluster_root(op->operands[0]);
   const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
@@ -288,7 +271,8 @@ static double staged_cost_fft_parts(const mp_chip_t *chip, const mp_op_t *op,
       mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_complex_split)) {
     bytes += 2 * mp_work_bytes_of(from);
   }
-  if (mp_dtype_is_complex(to->dtype) && (users->is_returned || mp_work_bytes_of(to) > scratch) &&
+  if (mp_dtype_is_complex(to->dtype) &&
+      (staged_cost_is_returned(op) || mp_work_bytes_of(to) > scratch) &&
       mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_complex_split)) {
     bytes += 2 * mp_work_bytes_of(to);
   }
@@ -321,15 +305,10 @@ double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const uint32_t type = mp_op_enum(op, MP_ATTR_FFT_TYPE, MP_FFT_FFT);
   const double count =
       mp_irregular_count(type == MP_FFT_RFFT ? op->operands[0]->type : op->results[0].type);
-  const staged_users_t users = staged_cost_users(op);
-  const bool is_half = (type == MP_FFT_RFFT || type == MP_FFT_IRFFT || users.is_real ||
-                        staged_cost_is_of_real(op)) &&
-                       mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_real_side);
-  const double share = is_half ? 0.75 : 1;
   factors = fmax(factors, 1);
-  return count * share * factors * chip->figures.fft_element +
+  return count * factors * chip->figures.fft_element +
          staged_cost_fft_kernels(chip, factors, staged_cost_bytes(op)) +
-         staged_cost_fft_parts(chip, op, &users) / chip->memory_bandwidth;
+         staged_cost_fft_parts(chip, op) / chip->memory_bandwidth;
 }
 
 // ---- linear algebra ----

@@ -111,7 +111,6 @@
     "a reduce_window over all preceding elements is a scan with few passes") \
   X(scan_in_vmem, "tpu", "cost", \
     "a scan whose operand and result fit into VMEM takes at most 1.6 passes") \
-  X(fft_real_side, "tpu", "cost", "an FFT with a real side takes three quarters of a complex one") \
   X(fft_complex_split, "tpu", "cost", \
     "complex arguments and results of an FFT are split into real and imaginary parts") \
   X(fft_one_factor, "tpu", "cost", \
