@@ -88,8 +88,7 @@ typedef enum {
   X(product_units, "product.units", NUMBER, "multiprocessors; tiles run in waves")               \
   X(product_bf16, "product.bf16", LIST, "how 16-bit products run, MP_PRODUCT_GPU_...")           \
   X(product_f32, "product.f32", LIST, "the same for TF32")                                       \
-  X(product_f8, "product.f8", LIST, "the same for 8 bits")                                       \
-  X(product_f8_last, "product.f8_last", NUMBER, "1: f8 operands have the contracted dim last")
+  X(product_f8, "product.f8", LIST, "the same for 8 bits")
 
 // Between a host and its devices (sim/model/clock).
 #define MP_CHIP_HOST_FIGURES(X)                                                       \
@@ -106,7 +105,6 @@ typedef enum {
   X(memory_ramp, "memory.ramp", BYTES, "first and last windows, not overlapped")                 \
   X(vector_rate, "vector.rate", NUMBER, "simple operations per second, by default")              \
   X(vector_share, "vector.share", NUMBER, "achieved share of the described rate")                \
-  X(vector_bf16, "vector.bf16", NUMBER, "16-bit operations per 32-bit one")                      \
   X(vector_exponential, "vector.exponential", NUMBER, "cost in simple operations")               \
   X(vector_logistic, "vector.logistic", NUMBER, "the same")                                      \
   X(vector_logarithm, "vector.logarithm", NUMBER, "the same")                                    \
@@ -159,10 +157,7 @@ typedef enum {
   X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")            \
   X(overlap_all_reduce, "overlap.all_reduce", NUMBER, "the same for all_reduce")                  \
   X(overlap_least, "overlap.least", BYTES, "smallest all_reduce that overlaps")                   \
-  X(overlap_all_to_all, "overlap.all_to_all", NUMBER, "the same for all_to_all")                  \
-  X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same for collective_broadcast")          \
   X(overlap_permute, "overlap.permute", NUMBER, "the same for collective_permute")                \
-  X(overlap_scatter, "overlap.reduce_scatter", NUMBER, "the same for reduce_scatter")             \
   X(overlap_ring_members, "overlap.ring_members", NUMBER, "most members of rings")                \
   X(overlap_ring_dims, "overlap.ring_dims", NUMBER, "1: groups have the links of all dimensions") \
   X(overlap_ring_work, "overlap.ring_work", NUMBER, "least work per message of rings")            \

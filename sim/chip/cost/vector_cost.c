@@ -62,12 +62,6 @@ static double vector_cost_each(const mp_chip_t *chip, const mp_op_t *op) {
   return mp_figure_or(vector_cost_figure(chip, kind->figure), otherwise);
 }
 
-// 16-bit floats go several to a lane where the unit computes with them.
-static double vector_cost_weight(const mp_chip_t *chip, mp_dtype_t dtype) {
-  const bool is_half = dtype == MP_DTYPE_BF16 || dtype == MP_DTYPE_F16;
-  return is_half ? 1 / mp_figure_or(chip->figures.vector_bf16, 1) : mp_work_weight(dtype);
-}
-
 static double vector_cost_count(const mp_type_t *type) {
   int64_t count = 0;
   if (!mp_type_is_tensor(type) || !mp_type_num_elements(type, &count)) return 0;
@@ -75,7 +69,7 @@ static double vector_cost_count(const mp_type_t *type) {
 }
 
 static double vector_cost_elementwise(const mp_chip_t *chip, const mp_op_t *op, double count) {
-  return count * vector_cost_each(chip, op) * vector_cost_weight(chip, vector_cost_dtype(op));
+  return count * vector_cost_each(chip, op) * mp_work_weight(vector_cost_dtype(op));
 }
 
 // A function on elements, the region of a reduction for example; at least one operation.

@@ -1,5 +1,7 @@
 #include "sim/chip/schedule/overlap.h"
 
+#include <math.h>
+
 #include "sim/chip/rules/rules.h"
 
 enum { MP_OVERLAP_LANES = 128 };  // of a TPU's vector
@@ -14,16 +16,24 @@ const char *mp_overlap_name(mp_overlap_t order) {
   return k_order_names[order];
 }
 
-// Whose figure a kind has, and what compilers do where it is absent.
-#define KINDS(X)                                        \
-  X(ALL_REDUCE, overlap_all_reduce, SYNC, ASYNC)        \
-  X(ALL_GATHER, overlap_all_gather, DECOMPOSED, ASYNC)  \
-  X(REDUCE_SCATTER, overlap_scatter, DECOMPOSED, ASYNC) \
-  X(ALL_TO_ALL, overlap_all_to_all, SYNC, ASYNC)        \
-  X(PERMUTE, overlap_permute, ASYNC, ASYNC)             \
-  X(BROADCAST, overlap_broadcast, SYNC, ASYNC)          \
-  X(RAGGED_ALL_TO_ALL, overlap_all_to_all, SYNC, ASYNC) \
-  X(EXCHANGE, overlap_permute, ASYNC, ASYNC)
+// What compilers do with a kind: TPUs', GPUs'.
+#define KINDS(X)                       \
+  X(ALL_REDUCE, SYNC, ASYNC)           \
+  X(ALL_GATHER, DECOMPOSED, ASYNC)     \
+  X(REDUCE_SCATTER, DECOMPOSED, ASYNC) \
+  X(ALL_TO_ALL, SYNC, ASYNC)           \
+  X(PERMUTE, ASYNC, ASYNC)             \
+  X(BROADCAST, SYNC, ASYNC)            \
+  X(RAGGED_ALL_TO_ALL, SYNC, ASYNC)    \
+  X(EXCHANGE, ASYNC, ASYNC)
+
+// What a chip's file says of a kind instead; NAN: nothing.
+static double overlap_figure(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
+  if (kind == MP_COLLECTIVE_ALL_REDUCE) return figures->overlap_all_reduce;
+  if (kind == MP_COLLECTIVE_ALL_GATHER) return figures->overlap_all_gather;
+  const bool is_permute = kind == MP_COLLECTIVE_PERMUTE || kind == MP_COLLECTIVE_EXCHANGE;
+  return is_permute ? figures->overlap_permute : NAN;
+}
 
 static mp_overlap_t overlap_of(const mp_chip_figures_t *figures, double figure, mp_overlap_t on_tpu,
                                mp_overlap_t on_gpu) {
@@ -34,9 +44,9 @@ static mp_overlap_t overlap_of(const mp_chip_figures_t *figures, double figure, 
 
 static mp_overlap_t overlap_of_kind(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
   switch (kind) {
-#define OVERLAP_CASE(name, member, tpu, gpu) \
-  case MP_COLLECTIVE_##name:                 \
-    return overlap_of(figures, figures->member, MP_OVERLAP_##tpu, MP_OVERLAP_##gpu);
+#define OVERLAP_CASE(name, tpu, gpu) \
+  case MP_COLLECTIVE_##name:         \
+    return overlap_of(figures, overlap_figure(figures, kind), MP_OVERLAP_##tpu, MP_OVERLAP_##gpu);
     KINDS(OVERLAP_CASE)
 #undef OVERLAP_CASE
     case MP_COLLECTIVE_SEND_RECV:

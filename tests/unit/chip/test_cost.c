@@ -68,8 +68,6 @@ static void functions_count_by_kind(void **state) {
             "%c = stablehlo.constant dense<3.0> : tensor<1000xf32>\n"
             "%0 = stablehlo.divide %x, %c : tensor<1000xf32>\nreturn %0 : tensor<1000xf32>\n}\n",
             2);
-  chip.figures.vector_bf16 = 2;
-  expect_ns(&chip, UNARY("sine", "1000xbf16"), 150);
 }
 
 // A small kernel takes the latencies, a large one its bytes.
