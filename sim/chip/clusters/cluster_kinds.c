@@ -211,35 +211,6 @@ static bool cluster_kinds_takes_part(const mp_chip_figures_t *figures, const mp_
          !(cluster_kinds_has_twin(part) && mp_chip_rule(figures, MP_CHIP_RULE_concat_twins));
 }
 
-// The dimension that lies along the lanes: the last one that has more than one element.
-static int64_t cluster_kinds_lanes(const mp_type_t *type) {
-  for (uint32_t d = type->rank; d-- > 0;) {
-    if (type->dims[d] != 1) return type->dims[d];
-  }
-  return 1;
-}
-
-bool mp_cluster_is_relaid(const mp_value_t *value) {
-  enum { LANES = 128 };
-  for (const mp_value_t *of; (of = mp_plan_aliased(value)) != NULL; value = of) {
-    if (value->op->code != MP_OP_RESHAPE) continue;
-    if (!mp_type_is_tensor(of->type) || !mp_type_is_tensor(value->type)) continue;
-    const int64_t from = cluster_kinds_lanes(of->type), to = cluster_kinds_lanes(value->type);
-    if (from != to && (from % LANES != 0 || to % LANES != 0)) return true;
-  }
-  return false;
-}
-
-bool mp_cluster_cuts_rows(const mp_op_t *op) {
-  if (op->num_operands == 0 || op->num_results != 1) return false;
-  const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
-  if (op->code == MP_OP_CONCATENATE) {
-    return mp_op_int(op, MP_ATTR_DIMENSION, 0) + 1 == (int64_t)to->rank;
-  }
-  if (op->code != MP_OP_SLICE || from->rank == 0) return false;
-  return from->dims[from->rank - 1] != to->dims[to->rank - 1];
-}
-
 bool mp_cluster_takes(const mp_chip_figures_t *figures, const mp_op_t *op, mp_cluster_kind_t kind,
                       uint32_t operand) {
   switch (kind) {
@@ -442,10 +413,6 @@ static const mp_value_t *cluster_kinds_factor(const mp_op_t *op, uint32_t operan
   const mp_value_t *root = mp_cluster_root(factor.value);
   if (root->op == NULL || root->op->code != MP_OP_TRANSPOSE) return root;
   return mp_product_lies_whole(&factor, root->op) ? mp_cluster_root(root->op->operands[0]) : root;
-}
-
-bool mp_cluster_is_cut(const mp_op_t *op) {
-  return op != NULL && (op->code == MP_OP_SLICE || op->code == MP_OP_DYNAMIC_SLICE);
 }
 
 const mp_value_t *mp_cluster_source(const mp_chip_figures_t *figures, const mp_op_t *op,

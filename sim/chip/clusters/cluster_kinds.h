@@ -106,9 +106,6 @@ uint64_t mp_cluster_reduced_dims(const mp_op_t *op);
 // The longest row that a kernel of XLA's for GPUs keeps at hand, if no figure says another one.
 #define MP_CLUSTER_GPU_ROW 16384
 
-// Whether an op cuts a part out of an array: what is looked up in it is found in the array.
-bool mp_cluster_is_cut(const mp_op_t *op);
-
 // The value whose bytes this one has.
 const mp_value_t *mp_cluster_root(const mp_value_t *value);
 // Whether a compiler for TPUs gives the value memory of its own, out of which it copies what main
@@ -122,14 +119,6 @@ bool mp_cluster_is_sent_from(const mp_value_t *received, const mp_value_t *value
 // NULL: nothing. `out_is_reused`: its elements are wanted several times.
 const mp_value_t *mp_cluster_source(const mp_chip_figures_t *figures, const mp_op_t *op,
                                     mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused);
-
-// Whether a value is another one by a reshape after which other elements lie side by side, in rows
-// that fill no tiles before it or after it: a compiler for TPUs copies it, if its rows are cut or
-// put together.
-bool mp_cluster_is_relaid(const mp_value_t *value);
-
-// Whether an op cuts the rows of its operand, or puts rows together: along the last dimension.
-bool mp_cluster_cuts_rows(const mp_op_t *op);
 
 // The size in tiles of a TPU with dimension `lane` across their lanes and `row` across their rows
 // (-1: none), as a multiple of the size.
