@@ -35,6 +35,7 @@ typedef struct {
   double count;                                              // elements of each of them
   const mp_value_t *products[CLUSTER_COPIES_PRODUCTS_MOST];  // their results
   uint32_t num_products;
+  bool is_expensive;  // an exponential, a division or the like is among the ops
 } cluster_copies_tree_t;
 
 static uint32_t cluster_copies_at(const cluster_copies_tree_t *tree, const mp_op_t *op) {
@@ -77,6 +78,9 @@ static bool cluster_copies_add(const mp_cluster_find_t *find, cluster_copies_tre
     return false;
   }
   tree->ops[tree->num_ops++] = op;
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  tree->is_expensive |= mp_cluster_is_dear(op, &work);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = cluster_copies_operand(find, tree, op, i);
     if (value == NULL) continue;
@@ -117,14 +121,17 @@ static bool cluster_copies_is_anyway(const mp_cluster_find_t *find, cluster_copi
   return true;
 }
 
-bool mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op) {
-  if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1) return false;
+mp_cluster_kept_t mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op) {
+  if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1) return MP_CLUSTER_KEPT_NOT;
   cluster_copies_tree_t tree = {.count = mp_cluster_op_count(op)};
   if (!cluster_copies_add(find, &tree, op) || !cluster_copies_is_anyway(find, &tree, op) ||
       !mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation)) {
-    return false;
+    return MP_CLUSTER_KEPT_NOT;
   }
-  return true;
+  const bool is_of_many = tree.num_products == CLUSTER_COPIES_PRODUCTS_MOST;
+  return tree.is_expensive && is_of_many && mp_chip_rule(find->figures, MP_CHIP_RULE_kept_gate)
+             ? MP_CLUSTER_KEPT_WRITTEN
+             : MP_CLUSTER_KEPT_RECOMPUTED;
 }
 
 // ---- whether all should make it ----
@@ -165,7 +172,7 @@ static void cluster_copies_weigh_product(const mp_cluster_find_t *find, const mp
                                          const mp_value_t *product, double bytes,
                                          bool first_may_write, cluster_copies_ways_t *ways) {
   const double others = find->users.count - 1;
-  if (mp_cluster_kept(find, value->op)) {
+  if (mp_cluster_kept(find, value->op) != MP_CLUSTER_KEPT_NOT) {
     const double kept = mp_work_bytes_of(product->type);
     ways->copied += kept * (1 + others);
     ways->written += kept;
@@ -221,7 +228,9 @@ bool mp_cluster_should_copy(mp_cluster_find_t *find, const mp_cluster_op_t *at,
     if (!mp_cluster_accepts(find, at, user)) return false;
     if (find->states.items[user->cluster].copied + cost > COPIED_MOST) return false;
   }
-  if (!mp_cluster_kept(find, at->op)) {
+  const mp_cluster_kept_t kept = mp_cluster_kept(find, at->op);
+  if (kept == MP_CLUSTER_KEPT_WRITTEN) return false;
+  if (kept == MP_CLUSTER_KEPT_NOT) {
     const cluster_copies_ways_t ways = cluster_copies_weigh(find, at, first, first_may_write);
     if (ways.copied > ways.written) return false;
   }

@@ -160,11 +160,18 @@ bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at
 
 // Counts, on TPUs, the uses of the values of a block, and of those inside it.
 MP_NODISCARD mp_status_t mp_cluster_note_uses(mp_cluster_find_t *find, const mp_block_t *block);
-// Whether what an op makes comes, element by element, of products alone, by way of values that
-// others read, too: an activation, where its gradient wants what it is of. On chips that are no TPU
-// nothing does: libtpu 0.0.52 for v5e and v6e keeps the pre-activation alone in 16 gradients of
-// MLPs, plain and gated.
-bool mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op);
+// What becomes of an elementwise op all of whose operands come from matmuls through values that
+// others read as well: an activation whose gradient reads the pre-activation.
+typedef enum {
+  MP_CLUSTER_KEPT_NOT,         // it is no such op, or the chip is no TPU
+  MP_CLUSTER_KEPT_RECOMPUTED,  // all readers compute it again
+  MP_CLUSTER_KEPT_WRITTEN,     // it is expensive and comes from three matmuls
+} mp_cluster_kept_t;
+
+// libtpu 0.0.52 for v5e and v6e stores the pre-activation alone in 16 gradients of MLPs, plain and
+// gated, with gelu, silu, relu and its square. It writes the gradient of a gate with a gelu, and
+// on other chips than v5e with a silu.
+mp_cluster_kept_t mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op);
 // Whether all users may and should compute the op themselves.
 bool mp_cluster_should_copy(mp_cluster_find_t *find, const mp_cluster_op_t *at,
                             const mp_cluster_user_t *first, bool first_may_write);

@@ -71,8 +71,7 @@ static mp_status_t cluster_uses_part(mp_cluster_find_t *find, const mp_value_t *
 
 static mp_status_t cluster_uses_add_user(mp_cluster_find_t *find, const mp_cluster_use_t *use) {
   const uint32_t number = mp_cluster_now(find, use->cluster);
-  // Reads at other places than those that the kernel is at.
-  const uint32_t num_slices = use->op->code == MP_OP_SLICE || (!use->is_along && !use->is_reused);
+  const uint32_t num_slices = use->op->code == MP_OP_SLICE || use->op->code == MP_OP_PAD;
   mp_cluster_state_t *state = &find->states.items[number];
   if (state->seen == find->num_decided) {
     mp_cluster_user_t *user = &find->users.items[state->user];

@@ -204,6 +204,16 @@ static mp_status_t layout_assign_reshape(layout_assign_t *a, const mp_op_t *op) 
   return layout_assign_add(a, &copy);
 }
 
+// Each operand goes through as it is.
+static mp_status_t layout_assign_barrier(const layout_assign_t *a, const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    *layout_assign_of(a, &op->results[i]) = *layout_assign_of(a, op->operands[i]);
+    layout_assign_state(a, &op->results[i])->is_any =
+        layout_assign_state(a, op->operands[i])->is_any;
+  }
+  return NULL;
+}
+
 static bool layout_assign_is_generated(const layout_assign_t *a, const mp_op_t *op) {
   if (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA) return true;
   if (op->code == MP_OP_BROADCAST_IN_DIM) return true;
@@ -283,6 +293,7 @@ static mp_status_t layout_assign_op(layout_assign_t *a, const mp_op_t *op) {
   if (op->code == MP_OP_RESHAPE && !layout_assign_state(a, op->operands[0])->is_any) {
     return layout_assign_reshape(a, op);
   }
+  if (op->code == MP_OP_OPTIMIZATION_BARRIER) return layout_assign_barrier(a, op);
   if (op->code == MP_OP_WHILE) return layout_assign_loop(a, op);
   if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL) return layout_assign_branches(a, op);
   return layout_assign_plain(a, op);

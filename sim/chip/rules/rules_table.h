@@ -17,6 +17,7 @@
   X(update_source, "gpu", "fuse", "what reads other places of an array is computed before the array is updated") \
   X(several_slices, "tpu", "fuse", "what a kernel reads at several shifted places is written, not recomputed for each") \
   X(cost_model, "gpu", "fuse", "a producer is written if XLA's cost model says that recomputing it takes longer") \
+  X(kept_gate, "tpu", "fuse", "an expensive elementwise result of three matmuls is written, not recomputed") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \
   X(softmax_after_matmul, "tpu", "fuse", "the softmax of rows in f32 is fused with the matmul that makes them") \
