@@ -14,7 +14,12 @@ static double twin_tiles_copy_seconds(const mp_chip_t *chip, const mp_layout_cop
   const bool is_crossed = copy->is_reshape || copy->from.lane != copy->to.lane;
   // Rows of f32 are moved as they are, narrower ones are unpacked.
   const double share = !is_crossed && bits >= 32 ? 0.75 : 1;
-  const double element = mp_figure_or(is_crossed ? figures->tiles_lanes : figures->tiles_rows, 0);
+  const bool is_swapped = !copy->is_reshape && copy->from.lane == copy->to.sublane &&
+                          copy->from.sublane == copy->to.lane;
+  const double element = mp_figure_or(is_swapped   ? figures->tiles_swap
+                                      : is_crossed ? figures->tiles_lanes
+                                                   : figures->tiles_rows,
+                                      0);
   const double work = is_apart ? 0 : mp_layouts_copy_bytes(copy) * 8 / bits * element * share;
   return fmax(work, mp_kernel_copy_seconds(chip, moved));
 }

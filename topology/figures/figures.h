@@ -128,6 +128,7 @@ typedef enum {
   X(tiles_element, "tiles.element", TIME, "an element moved to another tile")                    \
   X(tiles_rows, "tiles.rows", TIME, "the same after a matmul, same lanes")                       \
   X(tiles_lanes, "tiles.lanes", TIME, "the same, in other lanes")                                \
+  X(tiles_swap, "tiles.swap", TIME, "the same, where lanes and sublanes change places")          \
   X(reverse_element, "reverse.element", TIME, "an element, in the last dimension")               \
   X(sort_stage, "sort.stage", NUMBER, "simple operations per element, array, stage")             \
   X(sort_best, "sort.best", TIME, "searching 8 x 128 elements for the largest")                  \

@@ -125,12 +125,45 @@ static void kernel_cost_add_write(const mp_chip_t *chip, const mp_cluster_t *clu
   *(is_narrow ? &streams->narrow : &streams->wide) += access->bytes / (is_near ? near : 1);
 }
 
+// Whether the kernel writes as many elements as its matmul has results.
+static bool kernel_cost_writes_all(const mp_clusters_t *clusters, const mp_cluster_t *cluster) {
+  const mp_work_product_t *product = &cluster->work.product;
+  const uint32_t first = cluster->first_access + cluster->num_reads;
+  for (uint32_t i = first; i < first + cluster->num_writes; ++i) {
+    const double count = mp_cluster_value_count(clusters->accesses.items[i].value);
+    if (count >= product->batch * product->m * product->n) return true;
+  }
+  return false;
+}
+
+// Whether the kernel of a matmul sums the rows of the result that it writes: the squares of a norm,
+// for example. The sums are taken over sublanes, so that rows are in the lanes.
+static bool kernel_cost_sums_rows(const mp_chip_t *chip, const mp_clusters_t *clusters,
+                                  const mp_cluster_t *cluster) {
+  enum { ROWS_LEAST = 8192 };
+  const mp_work_product_t *product = &cluster->work.product;
+  uint32_t num_sums = 0;
+  bool is_of_rows = true;
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &clusters->members.items[at];
+    at = member->next;
+    if (member->op->code != MP_OP_REDUCE || member->sides != MP_CLUSTER_BESIDE) continue;
+    num_sums += member->op->num_results;
+    is_of_rows &= mp_cluster_row(member->op) == product->n;
+  }
+  const bool is_large = product->batch == 1 && product->m >= ROWS_LEAST;
+  return num_sums == 1 && is_of_rows && is_large && kernel_cost_writes_all(clusters, cluster) &&
+         mp_product_is_tpu(chip) && mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_row_sums);
+}
+
 static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
                                                 const mp_clusters_t *clusters,
                                                 const mp_cluster_t *cluster,
                                                 mp_product_streams_t *out_inner) {
   mp_product_streams_t streams = {
-      .is_near = true, .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};
+      .has_rows_in_lanes = kernel_cost_sums_rows(chip, clusters, cluster),
+      .is_near = true,
+      .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};
   streams.is_rows_again = streams.is_rows && mp_cluster_makes_rows_again(clusters, cluster);
   *out_inner = (mp_product_streams_t){0};
   const uint32_t first = cluster->first_access, end = first + cluster->num_reads;

@@ -16,10 +16,11 @@ typedef struct {
   double factors[2];    // what each factor is made of, in the kernel itself
   double beside;        // what is read where the result is made: a residual, an optimizer's state
   double narrow, wide;  // results of up to 16 bits an element, of more
-  bool is_near;         // nothing of it waits for memory: the launch is that in scratch memory
-  bool is_narrow_near;  // a result of up to 16 bits an element stays in scratch memory
-  bool is_rows;         // the softmax of the rows that it makes is in the kernel
-  bool is_rows_again;   // and other kernels make them again
+  bool has_rows_in_lanes;  // the result has its rows in the lanes
+  bool is_near;            // nothing of it waits for memory: the launch is that in scratch memory
+  bool is_narrow_near;     // a result of up to 16 bits an element stays in scratch memory
+  bool is_rows;            // the softmax of the rows that it makes is in the kernel
+  bool is_rows_again;      // and other kernels make them again
 } mp_product_streams_t;
 
 typedef struct {

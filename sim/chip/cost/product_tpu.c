@@ -194,6 +194,14 @@ static double product_tpu_ramp(const mp_chip_t *chip, const mp_product_kernel_t 
   return ramp / mp_product_bandwidth(chip) / kernel->efficiency;
 }
 
+// With its rows in the lanes, a result is copied into the usual layout afterwards, and what is read
+// beside it is copied before.
+static double product_tpu_swaps(const mp_chip_t *chip, const mp_product_tpu_t *p) {
+  if (!p->streams.has_rows_in_lanes) return 0;
+  const double elements = p->product->batch * mp_product_tpu_tiled(p->product->m, p->product->n);
+  return 2 * elements * mp_figure_or(chip->figures.tiles_swap, 0);
+}
+
 double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const mp_work_product_t *product = kernel->product;
   const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
@@ -213,7 +221,7 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   // The compiler's cycles, of which the figures are made, have the described bandwidth.
   const double least = kernel->bytes / mp_product_bandwidth(chip) / kernel->efficiency;
   const double launch = p.launch + product_tpu_ramp(chip, kernel);
-  return fmax(work + launch, least);
+  return fmax(work + launch, least) + product_tpu_swaps(chip, &p);
 }
 
 double mp_product_inner_seconds(const mp_chip_t *chip, const mp_work_product_t *product,

@@ -73,6 +73,7 @@ static product_windows_t product_windows_of(const mp_product_tpu_t *p,
     if (!is_sum) w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
     w.work += elements / 1024 * p->accumulate;
   }
+  if (s->has_rows_in_lanes && s->beside > 0) w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
   return w;
 }
 

@@ -56,6 +56,8 @@
   X(window_in_vmem, "tpu", "cost", "reduce_window is ten times as fast over operands in VMEM") \
   X(quotient_by_scalar, "both", "cost", \
     "division by a scalar is multiplication by its reciprocal") \
+  X(matmul_row_sums, "tpu", "cost", \
+    "row sums in the fusion of a large matmul put rows into lanes, with two layout changes") \
   X(ragged_dot, "tpu", "cost", \
     "ragged_dot goes through the rows 128 at a time, with one more step per group") \
   X(matmul_vmem_launch, "tpu", "cost", \
