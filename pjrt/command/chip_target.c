@@ -5,7 +5,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/chip/print/chip_print.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // ---- pods ----
 

@@ -6,7 +6,7 @@
 #include "pjrt/command/command.h"
 #include "sim/base/alloc.h"
 #include "sim/base/options.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/compile.h"
 
 static const char g_usage[] =

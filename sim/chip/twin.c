@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "sim/base/assert.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 #include "sim/work/rounds.h"

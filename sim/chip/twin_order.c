@@ -3,7 +3,7 @@
 //
 // What is ordered are *items*: a cluster, a collective, a loop or branch, a barrier. A collective
 // that is decomposed beside a product is part of the product's item.
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/schedule/schedule.h"
 #include "sim/chip/twin_order_impl.h"
 

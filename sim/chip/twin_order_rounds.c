@@ -1,6 +1,6 @@
 // Collectives and copies that a loop does in the round before or behind: they need not wait, or be
 // waited for, in their own.
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/twin_order_impl.h"
 
 typedef mp_twin_ordering_t order_t;

@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "collectives/mailbox.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/schedule/overlap.h"
 #include "sim/chip/twin_order_impl.h"
 

@@ -2,7 +2,7 @@
 // where this round's does, and this one is still read when that one is written.
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/kernel_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/twin_impl.h"
 
 // How a cluster accesses a value, as a read or as a write; NULL: it does not.

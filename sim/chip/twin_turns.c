@@ -3,7 +3,7 @@
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/clusters/factor.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 

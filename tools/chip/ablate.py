@@ -6,18 +6,19 @@
 For each program and chip, minipod predicts once with all rules, and once without each rule that the program uses.
 Columns, by split: programs and chips whose prediction becomes wrong without the rule (`loses`), or right (`gains`);
 and by how much the errors of all seconds and temporaries grow without it, as sums of logarithms.
---check exits with 1 if more rules are without evidence than tests/fixtures/chip/floors.json allows.
+--check exits with 1 if more rules are without evidence than floors.json allows.
 """
 
 import argparse
 import json
+import pathlib
 import subprocess
 import sys
 
 import corpus
 import predictions as model
 
-FLOORS = corpus.FOLDER / "floors.json"
+FLOORS = pathlib.Path(__file__).with_name("floors.json")
 KEY = "rules without evidence"
 CHANGED = 0.02  # share of the seconds or temporaries
 

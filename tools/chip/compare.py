@@ -4,18 +4,19 @@
     compare.py [--build build] [--chips v5e,h100] [--only WORD] [--worst 20] [--json FILE] [--check | --set-floors]
 
 Needs the build alone.  A score is the share of programs within 1.3x of the compiler's interval (README.md).
---check exits with 1 if a score is below its floor in tests/fixtures/chip/floors.json; --set-floors writes them.
+--check exits with 1 if a score is below its floor in floors.json; --set-floors writes them.
 """
 
 import argparse
 import json
+import pathlib
 import statistics
 import sys
 
 import corpus
 import predictions as model
 
-FLOORS = corpus.FOLDER / "floors.json"
+FLOORS = pathlib.Path(__file__).with_name("floors.json")
 LARGE = 256 << 20  # bytes: smaller temporaries may lie in VMEM, which does not count
 SPLITS = (corpus.FIT, corpus.HELD_OUT)
 
@@ -85,7 +86,8 @@ def set_floors(found, chips):
   margin = 0.5  # percent, about one program
   floors = {chip: {split: round(score - margin, 1) for split, score in of.items()}
             for chip, of in scores(found, chips).items()}
-  FLOORS.write_text(json.dumps(floors, indent=1) + "\n")
+  kept = json.loads(FLOORS.read_text()) if FLOORS.exists() else {}
+  FLOORS.write_text(json.dumps(kept | floors, indent=1) + "\n")
 
 
 def as_json(found):

@@ -29,31 +29,60 @@ def split(name):
 
 # ---- programs ----
 
+def path_of(cls, folder=FOLDER):
+  return folder / "programs" / f"{cls}.zip"
+
+
 def classes(folder=FOLDER):
-  return sorted(path.stem for path in folder.glob("*.zip"))
+  return sorted(path.stem for path in path_of("*", folder).parent.glob("*.zip"))
 
 
 def read_programs(cls, folder=FOLDER):
   """Name of a program, @8 included -> its StableHLO text."""
-  path = folder / f"{cls}.zip"
-  if not path.exists():
+  if not path_of(cls, folder).exists():
     return {}
-  with zipfile.ZipFile(path) as archive:
+  with zipfile.ZipFile(path_of(cls, folder)) as archive:
     return {member.removesuffix(MODULE): archive.read(member).decode() for member in archive.namelist()}
 
 
-def write_programs(cls, texts, folder=FOLDER):
-  """All programs of a class; without any there is no file.  Leaves a file alone that has the same ones."""
-  if texts == read_programs(cls, folder):
+def digest(text):
+  return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def read_digests(cls, folder=FOLDER):
+  """Name of a program, @8 included -> the digest of what JAX lowers it to, which rows carry as `of`.
+
+  It is the comment of the archive's member, whose text received.py may have rewritten.
+  """
+  if not path_of(cls, folder).exists():
+    return {}
+  with zipfile.ZipFile(path_of(cls, folder)) as archive:
+    return {member.filename.removesuffix(MODULE): member.comment.decode() for member in archive.infolist()}
+
+
+def digests(folder=FOLDER):
+  """`read_digests` of all classes."""
+  return {name: of for cls in classes(folder) for name, of in read_digests(cls, folder).items()}
+
+
+def write_programs(cls, texts, of=None, folder=FOLDER):
+  """All programs of a class; without any there is no file.  Leaves a file alone that has the same ones.
+
+  `of` has digests of programs whose text is no longer what JAX lowers them to.
+  """
+  of = {name: (of or {}).get(name) or digest(text) for name, text in texts.items()}
+  if texts == read_programs(cls, folder) and of == read_digests(cls, folder):
     return
+  path = path_of(cls, folder)
   if not texts:
-    (folder / f"{cls}.zip").unlink()
+    path.unlink()
     return
-  folder.mkdir(parents=True, exist_ok=True)
-  with zipfile.ZipFile(folder / f"{cls}.zip", "w", zipfile.ZIP_LZMA) as archive:
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
     for name in sorted(texts):
       member = zipfile.ZipInfo(name + MODULE, TIME)
       member.compress_type, member.create_system, member.external_attr = zipfile.ZIP_LZMA, 3, 0o644 << 16
+      member.comment = of[name].encode()
       archive.writestr(member, texts[name])
 
 

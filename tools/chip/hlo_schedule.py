@@ -6,7 +6,6 @@ instruction costs depends on the compiler: a subclass says it in `cost`.
 
 import collections
 import dataclasses
-import re
 
 import hlo_loops
 import hlo_traffic
@@ -97,8 +96,8 @@ class Schedule:
       if inside in FREE_CALLS:
         return
     self.collective(op, inner, order, at, times)
-    out.append(Work(op.opcode, op.attribute(r"kind=(\w+)") or "", inside, self.cost(op), times, op.short_shape(),
-                    hlo_traffic.moved(self.module, op, body)))
+    out.append(Work(op.opcode, op.attribute(r"kind=(\w+)") or "", inside, self.cost(op), times,
+                    op.short_shape(), hlo_traffic.moved(self.module, op, body)))
 
   # ---- collectives ----
 

@@ -76,7 +76,7 @@ def main():
     members = {p.name for p in programs.PROGRAMS if p.cls == cls}
     kept = {name: text for name, text in corpus.read_programs(cls).items() if name.removesuffix(corpus.GPUS) in members}
     fresh = {name: text for name, text in texts.items() if name.removesuffix(corpus.GPUS) in members}
-    corpus.write_programs(cls, (kept if args.only else {}) | fresh)
+    corpus.write_programs(cls, kept | fresh, corpus.read_digests(cls))
   print(f"{len(texts)} programs")
 
 

@@ -32,8 +32,8 @@ import tpu
 import worker
 
 SAVE_EVERY = 20  # seconds
-BUNDLED = ("stencil", "recurrence", "loop")  # classes of programs whose arrays live in VMEM
-BUNDLE_CHIPS = ("v5e", "v6e")
+IN_VMEM = ("stencil", "recurrence", "loop")  # classes of programs whose arrays live in VMEM
+VMEM_CHIPS = ("v5e", "v6e")
 
 
 # ---- processes that compile ----
@@ -69,7 +69,7 @@ class Worker:
 
 
 def results(args, kind, chip, sharded, names, end):
-  """What came of each program; a new process takes over if one dies."""
+  """The result of each program; a new process takes over if one dies."""
   names = list(names)
   while names and time.time() < end:
     process, current = Worker(args, kind, chip, sharded, names), None
@@ -93,7 +93,7 @@ def results(args, kind, chip, sharded, names, end):
 # ---- what to record ----
 
 def selected(args, sharded=None):
-  return [p for p in args.all if (not args.only or args.only in p.name) and (not args.cls or p.cls == args.cls)
+  return [p for p in args.all if any(word in p.name for word in args.only.split(",")) and (not args.cls or p.cls == args.cls)
           and (sharded is None or bool(p.mesh) == sharded)]
 
 
@@ -106,15 +106,26 @@ def about(chip):
 
 
 class Rows:
-  """The rows of a chip, saved now and then.  Drops those of programs that no longer exist."""
+  """The rows of a chip, saved now and then.  Drops those of programs that no longer exist.
+
+  `of` is the digest of the StableHLO that a row is of; where it differs from that of the file, the row is stale.
+  """
 
   def __init__(self, args, chip):
     self.chip, self.folder, self.saved = chip, args.folder, time.time()
     known = {program.name for program in args.all}
+    self.digests = corpus.digests(args.folder)
+    self.gpus = {program.name for program in args.all if program.mesh} if chip in gpu.CHIPS else set()
     self.rows = {name: row for name, row in corpus.read_rows(chip, args.folder)[1].items() if name in known}
 
+  def digest(self, name):
+    return self.digests.get(name + corpus.GPUS if name in self.gpus else name)
+
+  def is_current(self, name):
+    return name in self.rows and self.rows[name].get("of") == self.digest(name)
+
   def add(self, name, row):
-    self.rows[name] = row
+    self.rows[name] = row | {"of": self.digest(name)}
     if time.time() - self.saved > SAVE_EVERY:
       self.save()
 
@@ -125,8 +136,8 @@ class Rows:
 
 
 def record_programs(args, end):
-  """StableHLO of the selected programs.  Gives the names of those whose text has changed."""
-  fresh, changed = {}, set()
+  """StableHLO of the selected programs."""
+  fresh = {}
   for sharded in (False, True):
     names = [p.name for p in selected(args, sharded)]
     for line in results(args, "lower", "v5e", sharded, names, end):
@@ -139,19 +150,18 @@ def record_programs(args, end):
   for cls in {p.cls for p in args.all} | set(corpus.classes(args.folder)):
     known = {p.name for p in args.all if p.cls == cls}
     old = {n: t for n, t in corpus.read_programs(cls, args.folder).items() if n.removesuffix(corpus.GPUS) in known}
-    new = {n: t for n, t in fresh.items() if n.removesuffix(corpus.GPUS) in known}
-    changed |= {n.removesuffix(corpus.GPUS) for n in new if n in old and old[n] != new[n]}
-    corpus.write_programs(cls, old | new, args.folder)
-  return changed
+    of = corpus.read_digests(cls, args.folder)
+    new = {n: t for n, t in fresh.items() if n.removesuffix(corpus.GPUS) in known and of.get(n) != corpus.digest(t)}
+    of = {n: d for n, d in of.items() if n not in new}
+    corpus.write_programs(cls, old | new, of, args.folder)
 
 
-def record_chip(args, chip, changed, end):
+def record_chip(args, chip, end):
   rows, kind = Rows(args, chip), "gpu" if chip in gpu.CHIPS else "tpu"
   for sharded in (False, True):
     if sharded and kind == "tpu" and tpu.CHIPS[chip].slice is None:
       continue
-    names = [p.name for p in selected(args, sharded)
-             if args.again or p.name in changed or p.name not in rows.rows]
+    names = [p.name for p in selected(args, sharded) if args.again or not rows.is_current(p.name)]
     for line in results(args, kind, chip, sharded, names, end):
       report(args, chip, line)
       if "not_lowered" not in line:
@@ -164,8 +174,8 @@ def record_bundles(args, chip, end):
   """Whole rows, with `bundles` and what goes with it."""
   rows = Rows(args, chip)
   names = [p.name for p in selected(args, False) if "error" not in rows.rows.get(p.name, {})
-           and (p.cls in BUNDLED or args.cls or args.only)
-           and (args.again or "bundles" not in rows.rows.get(p.name, {}))]
+           and (p.cls in IN_VMEM or args.cls or args.only)
+           and (args.again or not rows.is_current(p.name) or "bundles" not in rows.rows[p.name])]
   for line in results(args, "bundles", chip, False, names, end):
     report(args, chip, line)
     if "row" in line:
@@ -190,8 +200,9 @@ def reread(args, chip):
 
 def keeping(old, new):
   """A row that was read again, with what its text does not show."""
-  return new | {key: old[key] for key in (*worker.MEMORY, "flops", "optimal") if key in old} | {
-      key: value for key, value in old.items() if key.startswith("bundle")}
+  beside = (*worker.MEMORY, "flops", "optimal", "of")
+  return new | {key: value for key, value in old.items() if key not in new
+                and (key in beside or key.startswith("bundle"))}
 
 
 def report(args, chip, line):
@@ -204,8 +215,8 @@ def report(args, chip, line):
 def main():
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   every = [*tpu.CHIPS, *gpu.CHIPS]
-  parser.add_argument("--chips", type=lambda s: s.split(","), help="default: all, with --bundles v5e,v6e")
-  parser.add_argument("--only", default="", metavar="WORD", help="programs with this in their names")
+  parser.add_argument("--chips", type=lambda s: s.split(","), help="default: all; with --bundles v5e,v6e")
+  parser.add_argument("--only", default="", metavar="WORD,...", help="programs with one of these in their names")
   parser.add_argument("--class", dest="cls", default="", help="programs of one class")
   parser.add_argument("--limit", type=float, default=1e9, help="seconds after which it stops; call it again to continue")
   parser.add_argument("--patience", type=float, default=900, help="seconds for one program")
@@ -220,15 +231,18 @@ def main():
   args = parser.parse_args()
   end = time.time() + args.limit
   args.all = worker.load(args.programs)
-  chips = args.chips or (list(BUNDLE_CHIPS) if args.bundles else every)
-  changed = set() if args.rows or args.bundles or args.reread else record_programs(args, end)
+  chips = args.chips or (list(VMEM_CHIPS) if args.bundles else list(tpu.CHIPS) if args.reread else every)
+  if (args.bundles or args.reread) and not tpu.CHIPS.keys() >= set(chips):
+    parser.error("--bundles and --reread are for TPUs")
+  if not (args.rows or args.bundles or args.reread):
+    record_programs(args, end)
   for chip in chips:
     if args.reread:
       reread(args, chip)
     elif args.bundles:
       record_bundles(args, chip, end)
     else:
-      record_chip(args, chip, changed, end)
+      record_chip(args, chip, end)
 
 
 if __name__ == "__main__":

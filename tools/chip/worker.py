@@ -2,7 +2,7 @@
 
     worker.py KIND CHIP SHARDED FLAGS PROGRAMS TEXTS      (names of programs on standard input)
 
-KIND is lower, tpu, gpu or bundles.  Prints two lines of JSON for each program: that it begins, and what came of it.
+KIND is lower, tpu, gpu or bundles.  Prints two lines of JSON for each program: that it begins, and its result.
 """
 
 import gzip
@@ -105,7 +105,7 @@ class Bundles(Tpu):
         path.unlink()
 
   def count(self, text):
-    """Nothing if the bundles have a form that the reader does not know, or run too long."""
+    """Nothing if the dumps have a form that the reader does not know, or run too long."""
     try:
       return bundles.read(FOLDER, text, self.chip)
     except Exception:
@@ -129,7 +129,7 @@ def prepare(kind):
 
 
 def attempt(job, program):
-  """What came of a program: a row or texts; `error` if the chip's compiler refuses it, `not_lowered` if JAX does."""
+  """The result of a program: a row or texts; `error` if the chip's compiler refuses it, `not_lowered` if JAX does."""
   try:
     lowered = lowering.lower(program, job.devices)
   except Exception as problem:

@@ -202,7 +202,7 @@ typedef enum {
 #define MP_FIGURE_TYPE_BYTES    double
 #define MP_FIGURE_TYPE_LIST     mp_figure_list_t
 
-// Which rules of the chip model are switched off (sim/chip/rules/rules.h), a bit each. `used`:
+// Which rules of the chip model are switched off (sim/chip/rules/chip_rules.h), a bit each. `used`:
 // where the model notes which it asked for, [MP_CHIP_RULE_WORDS], written by one thread at a time;
 // NULL: nowhere.
 enum { MP_CHIP_RULE_WORDS = 4 };

@@ -5,7 +5,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
 // Joins the readers of a value that no cluster makes.

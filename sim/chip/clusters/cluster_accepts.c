@@ -1,6 +1,6 @@
 // Whether a cluster can compute what it reads.
 #include "sim/chip/clusters/cluster_impl.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // Whether an op of the cluster reads a whole array besides the product's result.
 static bool cluster_accepts_reads_array(const mp_cluster_find_t *find, const mp_cluster_t *cluster,

@@ -4,7 +4,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // How much of the shorter one of work and memory is hidden beside the other
 // (kMemoryComputeParallelism, xla/service/gpu/model/gpu_performance_model_base.h).

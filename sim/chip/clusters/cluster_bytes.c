@@ -4,7 +4,7 @@
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 #include "sim/chip/clusters/lookup.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // The share of scratch memory in which lies what rounds of a loop hand on to each other, where no
 // figure says it, and the largest array of it that each round makes anew.

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/cluster_impl.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
 mp_status_t mp_cluster_note_uses(mp_cluster_find_t *find, const mp_block_t *block) {

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/factor.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
 // ---- kinds ----

@@ -4,7 +4,7 @@
 
 #include "sim/chip/clusters/cluster_impl.h"
 #include "sim/chip/clusters/factor.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // ---- rows ----
 

@@ -1,6 +1,6 @@
 // Which clusters become one because they read the same array.
 #include "sim/chip/clusters/cluster_impl.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 static void cluster_siblings_merge(mp_cluster_find_t *find, uint32_t number, uint32_t into) {
   mp_cluster_t *from = &find->out->clusters.items[number], *to = &find->out->clusters.items[into];

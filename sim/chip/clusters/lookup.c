@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/cluster_kinds.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // ---- how the table lies ----
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // Products of a block of scores in each pass: scores and result; scores again, and gradients.
 static const double g_products[MP_ATTENTION_PASS_COUNT] = {2, 4, 3, 5};

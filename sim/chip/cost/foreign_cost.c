@@ -4,7 +4,7 @@
 #include "sim/chip/cost/attention_cost.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/vector_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/work/foreign_text.h"
 
 // What a kernel has to do, in all steps of its grid.

@@ -5,7 +5,7 @@
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/clusters/lookup.h"
 #include "sim/chip/cost/irregular_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // A chip of which nothing is known moves 64 bytes at least, as caches do.
 #define INDEXED_GRANULE 64

@@ -8,7 +8,7 @@
 #include "sim/chip/cost/product_cost.h"
 #include "sim/chip/cost/product_ragged.h"
 #include "sim/chip/cost/vector_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // The first byte comes after a latency, and beside the first window that is read and the last one
 // that is written there is nothing else.

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/cost/product_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // Tiles that libraries choose among, rows and columns of the result.
 static const double g_tiles[][2] = {{64, 64},   {64, 128},  {128, 64},

@@ -4,7 +4,7 @@
 
 #include "sim/chip/clusters/factor.h"
 #include "sim/chip/cost/product_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // The rows that libtpu 0.0.52 has in a step.
 enum { PRODUCT_RAGGED_ROWS = 128 };

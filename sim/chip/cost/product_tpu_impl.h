@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "sim/chip/cost/product_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // Tiles of memory are 8 rows of 128 elements.
 #define MP_PRODUCT_TPU_SUBLANES 8

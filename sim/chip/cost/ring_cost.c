@@ -5,7 +5,7 @@
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/cost/product_cost.h"
 #include "sim/chip/cost/vector_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // So often a scattered result goes through memory: two that are added up and their sum, and a copy.
 #define RING_COST_SCATTER_PASSES 5

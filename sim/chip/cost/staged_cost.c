@@ -6,7 +6,7 @@
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/vector_cost.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 static double staged_cost_bytes(const mp_op_t *op) {
   double bytes = 0;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "sim/chip/clusters/cluster_kinds.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // ---- element by element ----
 

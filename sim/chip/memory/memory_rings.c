@@ -6,7 +6,7 @@
 // sums of it.
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/memory/memory_values.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 enum { WAYS = 2, MOVING = 2 * WAYS };
 

@@ -2,7 +2,7 @@
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/clusters/lookup.h"
 #include "sim/chip/memory/memory_values.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
 static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block);

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "sim/chip/memory/memory_impl.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 // ---- planning ----
 

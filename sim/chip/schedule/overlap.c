@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 enum { MP_OVERLAP_LANES = 128 };  // of a TPU's vector
 

@@ -3,7 +3,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 #include "sim/model/clock/model_impl.h"
 #include "sim/model/network/algorithms/network_options.h"
 

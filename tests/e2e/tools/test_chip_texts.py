@@ -12,13 +12,11 @@ sys.path.insert(0, str(ROOT / "tools" / "chip"))
 
 import bundles
 import bundles_run
-import bundles_text
 import bundles_times
 import corpus
 import gpu
 import hlo_kernels
 import hlo_loops
-import hlo_schedule
 import hlo_text
 import hlo_traffic
 import tpu
@@ -339,10 +337,17 @@ def test_the_split_never_changes():
 
 def test_files_of_the_same_contents_are_the_same(tmp_path):
   texts = {"b": "module {}\n", "a@8": "module {}\n", "a": "x" * 1000}
-  corpus.write_programs("one", texts, tmp_path / "x")
-  corpus.write_programs("one", dict(reversed(texts.items())), tmp_path / "y")
-  assert (tmp_path / "x" / "one.zip").read_bytes() == (tmp_path / "y" / "one.zip").read_bytes()
+  corpus.write_programs("one", texts, folder=tmp_path / "x")
+  corpus.write_programs("one", dict(reversed(texts.items())), folder=tmp_path / "y")
+  assert corpus.path_of("one", tmp_path / "x").read_bytes() == corpus.path_of("one", tmp_path / "y").read_bytes()
   assert corpus.read_programs("one", tmp_path / "x") == texts and corpus.classes(tmp_path / "x") == ["one"]
+
+
+def test_a_rewritten_text_keeps_the_digest_of_what_jax_lowers(tmp_path):
+  corpus.write_programs("one", {"a": "chlo"}, folder=tmp_path)
+  of = corpus.read_digests("one", tmp_path)
+  corpus.write_programs("one", {"a": "stablehlo"}, of, tmp_path)
+  assert corpus.read_programs("one", tmp_path) == {"a": "stablehlo"} and corpus.digests(tmp_path) == of
 
 
 def test_rows_are_lines(tmp_path):
@@ -369,10 +374,11 @@ def test_bundles_count_for_programs_that_live_in_vmem(change, seconds):
 
 @pytest.mark.parametrize("chip", corpus.chips())
 def test_every_row_is_of_a_program_of_the_corpus(chip):
-  names = {name for cls in corpus.classes() for name in corpus.read_programs(cls)}
+  digests = corpus.digests()
   about, rows = corpus.read_rows(chip)
-  assert about["chip"] == chip and rows.keys() <= names
+  assert about["chip"] == chip and rows.keys() <= digests.keys()
   for name, row in rows.items():
+    assert row["of"] in (digests[name], digests.get(name + corpus.GPUS)), f"{name} has changed since"
     assert "error" in row or 0 <= row["floor"] <= row["low"] <= row["high"] * 1.000001, name
   text = (corpus.FOLDER / f"{chip}.json").read_text()
   assert list(json.loads(text)["programs"]) == sorted(rows)

@@ -22,7 +22,7 @@ opened("attn_dpa_gqa_2048", dpa, *qkv(2, 2048, 32, 128, 8))
 opened("attn_dpa_grad_2048", jax.grad(lambda q, k, v: dpa(q, k, v).astype(F32).sum(), (0, 1, 2)), *qkv(1, 2048, 16))
 opened("attn_plain_f32_1024", attention, *qkv(1, 1024, 8, 64, None, F32))
 
-# ---- as libraries have it: [B, H, L, D] or [B, L, H, D], masks, biases ----
+# ---- the operands of libraries: [B, H, L, D] or [B, L, H, D], masks, biases ----
 
 
 def scores(q, k):
@@ -45,21 +45,22 @@ def heads(b, h, l, d, keys=None):
 
 
 new("attn_heads_first_b8_h12_l1024_d64", heads_first, *heads(8, 12, 1024, 64),
-    shows="cluster_products: softmax behind a product")
+    shows="cluster_products: softmax behind a matmul")
 new("attn_heads_first_b32_h16_l512_d64", heads_first, *heads(32, 16, 512, 64),
-    shows="cluster_products: 512 scores in a row, one pass with its product")
-new("attn_padding_mask_b16_l512", lambda q, k, v, m: heads_first(q, k, v, m[:, None, None, :]), *heads(16, 12, 512, 64),
-    A((16, 512), jnp.bool_), shows="a mask that is broadcast")
+    shows="cluster_products: 512 scores in a row, one pass with its matmul")
+new("attn_padding_mask_b16_l512", lambda q, k, v, m: heads_first(q, k, v, m[:, None, None, :]),
+    *heads(16, 12, 512, 64), A((16, 512), jnp.bool_), shows="a mask that is broadcast")
 new("attn_cross_short_keys_b8_q4096_k77", heads_first, *heads(8, 8, 4096, 40, 77),
     shows="keys shorter than a row of lanes")
-new("attn_perceiver_b4_q256_k8192", heads_first, *heads(4, 8, 256, 64, 8192), shows="few queries, long rows of scores")
+new("attn_perceiver_b4_q256_k8192", heads_first, *heads(4, 8, 256, 64, 8192),
+    shows="few queries, long rows of scores")
 new("attn_window_7x7_swin_b64", lambda q, k, v, bias: heads_first_bias(q, k, v, bias), A((4096, 3, 49, 32)),
     A((4096, 3, 49, 32)), A((4096, 3, 49, 32)), A((3, 49, 49), F32), shows="rows of 49 scores, heads of 32: padding")
 new("attn_short_keys_16_b4096", heads_first, *heads(4096, 4, 16, 32),
-    shows="sequences of 16: products by the vector unit")
+    shows="sequences of 16: matmuls by the vector unit")
 new("attn_axial_rows_b8_128x128", lambda q, k, v: heads_first(*(y.reshape(1024, 128, 4, 64).swapaxes(1, 2)
                                                               for y in (q, k, v))),
-    *[A((8, 128, 128, 256))] * 3, shows="reshapes and transposes in front of products")
+    *[A((8, 128, 128, 256))] * 3, shows="reshapes and transposes before matmuls")
 
 
 def heads_first_bias(q, k, v, bias):
@@ -108,8 +109,8 @@ def transformer_xl(q, k, v, r, u, w):
   return weigh((s + p).astype(F32) * q.shape[-1] ** -0.5, v)
 
 
-new("attn_transformer_xl_shift_b4_l512_h8", transformer_xl, *qkv(4, 512, 8, 64), A((512, 8, 64)), A((8, 64)), A((8, 64)),
-    shows="twin_tiles_cut: rows that are padded, reshaped and cut")
+new("attn_transformer_xl_shift_b4_l512_h8", transformer_xl, *qkv(4, 512, 8, 64), A((512, 8, 64)), A((8, 64)),
+    A((8, 64)), shows="rows that are padded, reshaped and cut")
 
 
 def sliding(q, k, v, window):
@@ -134,7 +135,7 @@ def sliding_blocks(q, k, v, w=512):
 
 
 new("attn_sliding_blocks_512_b2_l8192_h8", sliding_blocks, *qkv(2, 8192, 8),
-    shows="blocks put side by side with their neighbours before a product")
+    shows="blocks put side by side with their neighbours before a matmul")
 
 
 def softcap(q, k, v):
@@ -147,9 +148,9 @@ def softcap(q, k, v):
 
 
 new("attn_softcap_gqa_b1_l2048_h16_kv4_d256", softcap, *qkv(1, 2048, 16, 256, 4),
-    shows="tanh between a product and its softmax")
+    shows="tanh between a matmul and its softmax")
 new("attn_multi_query_b4_l2048_h16", lambda q, k, v: weigh_one(q, k, v), A((4, 2048, 16, 128)), A((4, 2048, 128)),
-    A((4, 2048, 128)), shows="one head of keys: queries become rows of one product")
+    A((4, 2048, 128)), shows="one head of keys: queries become rows of one matmul")
 
 
 def weigh_one(q, k, v):
@@ -183,8 +184,8 @@ def dropped(key, q, k, v):
 
 
 new("attn_dropout_rbg_b4_l512_h12", dropped, A((4,), U32), *qkv(4, 512, 12, 64), shows="random bits for each score")
-new("attn_dropout_rbg_grad_b4_l512_h12", lambda key, *a: grad_of(lambda *a: dropped(key, *a), (0, 1, 2))(*a), A((4,), U32),
-    *qkv(4, 512, 12, 64), shows="random bits that both directions need")
+new("attn_dropout_rbg_grad_b4_l512_h12", lambda key, *a: grad_of(lambda *a: dropped(key, *a), (0, 1, 2))(*a),
+    A((4,), U32), *qkv(4, 512, 12, 64), shows="random bits that both directions need")
 new("attn_alibi_grad_b1_l2048_h8", grad_of(alibi, (0, 1, 2)), *qkv(1, 2048, 8), shows="scores made again or kept")
 new("attn_learned_bias_grad_b2_l1024_h8", grad_of(lambda q, k, v, b: heads_first_bias(q, k, v, b), (0, 1, 2, 3)),
     *heads(2, 8, 1024, 64), A((8, 1024, 1024), F32), shows="the gradient of a bias: a sum over the batch of scores")
@@ -209,7 +210,8 @@ def rotary(x, theta=10000.0):
 
 
 def rotary_pairs(x):
-  angle = jnp.arange(x.shape[1], dtype=F32)[:, None] * 10000.0 ** (-jnp.arange(0, x.shape[-1], 2, dtype=F32) / x.shape[-1])
+  angle = jnp.arange(x.shape[1], dtype=F32)[:, None] * 10000.0 ** (-jnp.arange(0, x.shape[-1], 2,
+      dtype=F32) / x.shape[-1])
   z = x.astype(F32).reshape(*x.shape[:-1], -1, 2)
   z = lax.complex(z[..., 0], z[..., 1]) * jnp.exp(1j * angle)[:, None]
   return jnp.stack([z.real, z.imag], -1).reshape(x.shape).astype(x.dtype)
@@ -220,8 +222,8 @@ new("rotary_complex_pairs_b4_l2048_h16", rotary_pairs, A((4, 2048, 16, 128)),
     shows="pairs of neighbours: a reshape in the lanes")
 new("attn_rotary_gqa_block_b2_l2048", lambda x, wq, wk, wv, wo: jnp.einsum("blhd,hde->ble", attention(
     rotary(jnp.einsum("ble,ehd->blhd", x, wq)), jnp.repeat(rotary(jnp.einsum("ble,ehd->blhd", x, wk)), 4, 2),
-    jnp.repeat(jnp.einsum("ble,ehd->blhd", x, wv), 4, 2)), wo), A((2, 2048, 2048)), A((2048, 16, 128)), A((2048, 4, 128)),
-    A((2048, 4, 128)), A((16, 128, 2048)), shows="projections, rotation, groups, output in one")
+    jnp.repeat(jnp.einsum("ble,ehd->blhd", x, wv), 4, 2)), wo), A((2, 2048, 2048)), A((2048, 16, 128)),
+    A((2048, 4, 128)), A((2048, 4, 128)), A((16, 128, 2048)), shows="projections, rotation, groups, output in one")
 
 
 def chunked(q, k, v, size=512):
@@ -244,11 +246,12 @@ def chunked(q, k, v, size=512):
 new("attn_chunked_keys_512_b1_l4096_h8", chunked, *qkv(1, 4096, 8), shows="an online softmax that a loop carries")
 new("attn_fp8_scores_b2_l2048_h16", lambda q, k, v: weigh(jnp.einsum(
     "bqhd,bkhd->bhqk", q.astype(F8), k.astype(F8), preferred_element_type=F32) * 128 ** -0.5, v), *qkv(2, 2048, 16),
-    shows="queries and keys cast to fp8 before their product")
+    shows="queries and keys cast to fp8 before their matmul")
 new("attn_linear_elu_b4_l4096_h16_d64", lambda q, k, v: (lambda q, k: jnp.einsum(
     "blhd,bhde->blhe", q, jnp.einsum("blhd,blhe->bhde", k, v)) / jnp.einsum("blhd,bhd->blh", q, k.sum(1))[..., None])(
-        jax.nn.elu(q) + 1, jax.nn.elu(k) + 1), *qkv(4, 4096, 16, 64), shows="products that sum over the sequence")
-new("attn_haiku_flat_heads_b8_l1024_e768", lambda x, w, b, o: (lambda q, k, v: attention(q, k, v).reshape(8, 1024, 768) @ o)(
+        jax.nn.elu(q) + 1, jax.nn.elu(k) + 1), *qkv(4, 4096, 16, 64), shows="matmuls that sum over the sequence")
+new("attn_haiku_flat_heads_b8_l1024_e768", lambda x, w, b, o: (lambda q, k,
+    v: attention(q, k, v).reshape(8, 1024, 768) @ o)(
     *((x @ w + b)[..., i * 768:(i + 1) * 768].reshape(8, 1024, 12, 64) for i in range(3))), A((8, 1024, 768)),
     A((768, 2304)), A((2304,)), A((768, 768)), shows="one projection of which queries, keys and values are cut")
 new("attn_cross_grad_b8_q1024_k256", grad_of(heads_first, (0, 1, 2)), *heads(8, 8, 1024, 64, 256),
@@ -266,13 +269,14 @@ def rotary_bf16(x):
 
 def rotary_interleaved(x):
   """GPT-J: every two."""
-  angle = jnp.arange(x.shape[1], dtype=F32)[:, None] * 10000.0 ** (-jnp.arange(0, x.shape[-1], 2, dtype=F32) / x.shape[-1])
+  angle = jnp.arange(x.shape[1], dtype=F32)[:, None] * 10000.0 ** (-jnp.arange(0, x.shape[-1], 2,
+      dtype=F32) / x.shape[-1])
   sin, cos = jnp.sin(angle)[:, None].astype(x.dtype), jnp.cos(angle)[:, None].astype(x.dtype)
   a, b = x[..., ::2], x[..., 1::2]
   return jnp.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape) * 0.125
 
 
-new("rotary_neox_of_projection_b16_l4096_h24_d64", lambda x, w: rotary_bf16((x @ w).reshape(16, 4096, 24, 64)), A((16, 4096, 512)),
-    A((512, 1536)), shows="twin_tiles_cut: rows of 64 that are cut out of rows of 1,536")
+new("rotary_neox_of_projection_b16_l4096_h24_d64", lambda x, w: rotary_bf16((x @ w).reshape(16, 4096, 24, 64)),
+    A((16, 4096, 512)), A((512, 1536)), shows="twin_tiles_cut: rows of 64 that are cut out of rows of 1,536")
 new("rotary_gptj_interleaved_b8_l4096_h32", rotary_interleaved, A((8, 4096, 32, 128)),
     shows="twin_tiles_is_first: pairs that are put together into rows")

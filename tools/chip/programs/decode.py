@@ -35,7 +35,7 @@ def per_channel(x, w, scale):
 
 
 new("int8_weight_only_m8_4096x14336", per_channel, A((8, 4096)), A((4096, 14336), I8), A((14336,)),
-    shows="a narrow product whose factor is converted on its way (product_stream)")
+    shows="a narrow matmul whose factor is converted on its way (product_tpu_stream on a 7x)")
 new("fp8_weight_only_m16_8192x8192", per_channel, A((16, 8192)), A((8192, 8192), F8), A((8192,)),
     shows="fp8 weights converted on their way")
 
@@ -48,7 +48,7 @@ def int8_dynamic(x, w, scale):
 
 
 new("int8_dynamic_m2048_4096x4096", int8_dynamic, A((2048, 4096)), A((4096, 4096), I8), A((4096,), F32),
-    shows="a maximum of rows, a product in int8, scales behind it")
+    shows="a maximum of rows, a matmul in int8, scales behind it")
 
 
 def int4_groups(x, w, scale, group=128):
@@ -59,11 +59,11 @@ def int4_groups(x, w, scale, group=128):
 
 
 new("int4_groups_m16_4096x4096", int4_groups, A((16, 4096)), A((4096, 4096), I4), A((32, 4096)),
-    shows="int4 weights, scales by groups in front of a product")
+    shows="int4 weights, scales by groups before a matmul")
 
 
 def nibbles(x, w, scale):
-  """Two weights in a byte, as GGUF has them."""
+  """Two weights in a byte, as in GGUF."""
   low, high = (w & 0xF).astype(I8) - 8, (w >> 4).astype(I8) - 8
   w = jnp.stack([low, high], 1).reshape(-1, w.shape[1])
   return x @ (w.astype(x.dtype) * jnp.repeat(scale, 32, 0))
@@ -87,7 +87,8 @@ def int8_block(w, x):
   q, k, v = (per_channel(y, w[n], w["s" + n]).reshape(*x.shape[:2], -1, 128) for n in "qkv")
   x = x + per_channel(attention(q, k, v).reshape(x.shape), w["o"], w["so"])
   y = rmsnorm(x, w["n2"])
-  return x + per_channel(jax.nn.silu(per_channel(y, w["g"], w["sg"])) * per_channel(y, w["u"], w["su"]), w["d"], w["sd"])
+  return x + per_channel(jax.nn.silu(per_channel(y, w["g"], w["sg"])) * per_channel(y, w["u"], w["su"]), w["d"],
+      w["sd"])
 
 
 def int8_weights(e, f, dtype=I8):
@@ -112,12 +113,12 @@ def attend(q, k, v, at):
 
 
 new("decode_attend_gqa_b32_l4096_h32_kv8", attend, A((32, 32, 128)), A((32, 4096, 8, 128)), A((32, 4096, 8, 128)),
-    A((32,), I32), shows="products with four rows by a cache")
-new("decode_attend_mha_b16_l2048_h32", attend, A((16, 32, 128)), A((16, 2048, 32, 128)), A((16, 2048, 32, 128)), A((), I32),
-    shows="vectors by matrices inside of tokens")
+    A((32,), I32), shows="matmuls with four rows by a cache")
+new("decode_attend_mha_b16_l2048_h32", attend, A((16, 32, 128)), A((16, 2048, 32, 128)), A((16, 2048, 32, 128)),
+    A((), I32), shows="vectors by matrices inside of tokens")
 new("decode_attend_heads_first_b16_h32_l2048", lambda q, k, v: jnp.einsum("bhl,bhld->bhd", jax.nn.softmax(
-    jnp.einsum("bhd,bhld->bhl", q, k).astype(F32) * 128 ** -0.5).astype(BF), v), A((16, 32, 128)), A((16, 32, 2048, 128)),
-    A((16, 32, 2048, 128)), shows="the same with heads outside")
+    jnp.einsum("bhd,bhld->bhl", q, k).astype(F32) * 128 ** -0.5).astype(BF), v), A((16, 32, 128)),
+    A((16, 32, 2048, 128)), A((16, 32, 2048, 128)), shows="the same with heads outside")
 
 
 def attend_int8(q, k, v, ks, vs):
@@ -137,8 +138,8 @@ def append(cache, x, at):
 
 new("cache_append_ragged_b64_l2048", append, A((64, 2048, 8, 128)), A((64, 1, 8, 128)), A((64,), I32), donate=(0,),
     shows="a scatter of windows into a donated cache")
-new("cache_ring_roll_b8_l4096", lambda c, x: jnp.concatenate([c[:, 1:], x], 1), A((8, 4096, 8, 128)), A((8, 1, 8, 128)),
-    donate=(0,), shows="a rolling cache: all of it moves")
+new("cache_ring_roll_b8_l4096", lambda c, x: jnp.concatenate([c[:, 1:], x], 1), A((8, 4096, 8, 128)),
+    A((8, 1, 8, 128)), donate=(0,), shows="a rolling cache: all of it moves")
 
 
 def layers(w, caches, x, at):
@@ -170,9 +171,7 @@ def layers_carried(w, caches, x, at):
 
 new("decode_scan_8_layers_carried_cache_b16_l1024", layers_carried, block_weights(1024, 4096, (8,)), CACHES,
     A((16, 1, 1024)), A((), I32), donate=(1,),
-    shows="twin_turns_of_cache: a stack of caches that a loop carries and updates")
-
-
+    shows="a stack of caches that a loop carries and updates")
 
 
 def generate(w, table, cache, token, at, steps=16):
@@ -186,7 +185,8 @@ def generate(w, table, cache, token, at, steps=16):
   return lax.while_loop(lambda s: s[0] < steps, turn, (0, token, cache, out))[2:]
 
 
-new("generate_while_16_tokens_b8_l1024", generate, block_weights(1024, 4096), A((32000, 1024)), (A((8, 1024, 8, 128)),) * 2,
+new("generate_while_16_tokens_b8_l1024", generate, block_weights(1024, 4096), A((32000, 1024)),
+    (A((8, 1024, 8, 128)),) * 2,
     A((8,), I32), A((), I32), donate=(2,), shows="a cache in a while loop, the largest logit, a lookup")
 
 
@@ -229,8 +229,8 @@ def paged_heads_outside(q, k_pages, v_pages, table, lengths):
 new("paged_attention_heads_outside_b16_kv8", paged_heads_outside, A((16, 32, 128)), A((8, 2048, 16, 128)),
     A((8, 2048, 16, 128)), A((16, 64), I32), A((16,), I32),
     shows="pages in a second dimension: a table that is turned (lookup_is_turned)")
-new("paged_cache_write_b64", lambda p, x, page, at: p.at[page, at].set(x), A((4096, 16, 8, 128)), A((64, 8, 128)), A((64,), I32),
-    A((64,), I32), donate=(0,), shows="a scatter of a token into pages")
+new("paged_cache_write_b64", lambda p, x, page, at: p.at[page, at].set(x), A((4096, 16, 8, 128)), A((64, 8, 128)),
+    A((64,), I32), A((64,), I32), donate=(0,), shows="a scatter of a token into pages")
 
 
 def paged_loop(q, k_pages, v_pages, table, lengths):
@@ -251,12 +251,10 @@ def paged_loop(q, k_pages, v_pages, table, lengths):
   return (o / n).reshape(b, h, d).astype(BF)
 
 
-new("paged_attention_loop_b16_32x64_kv8", paged_loop, A((16, 32, 128)), *pages(1024, 8, 64), A((16, 32), I32), A((16,), I32),
-    shows="lookups of pages inside of a loop")
+new("paged_attention_loop_b16_32x64_kv8", paged_loop, A((16, 32, 128)), *pages(1024, 8, 64), A((16, 32), I32),
+    A((16,), I32), shows="lookups of pages inside of a loop")
 
 # ---- what comes behind ----
-
-
 
 
 def nucleus(key, logits, p=0.9):
@@ -299,8 +297,8 @@ def lora(x, w, a, b, which):
   return x @ w + jnp.einsum("br,bre->be", jnp.einsum("be,ber->br", x, a[which]), b[which])
 
 
-new("multi_lora_m64_r16_4096", lora, A((64, 4096)), A((4096, 4096)), A((32, 4096, 16)), A((32, 16, 4096)), A((64,), I32),
-    shows="adapters looked up row by row; batches of vectors by matrices")
+new("multi_lora_m64_r16_4096", lora, A((64, 4096)), A((4096, 4096)), A((32, 4096, 16)), A((32, 16, 4096)),
+    A((64,), I32), shows="adapters looked up row by row; batches of vectors by matrices")
 
 
 # ---- several tokens at a time ----
@@ -316,7 +314,8 @@ def decode_few(w, cache, x, at):
   return (ck, cv), x + (jax.nn.silu(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
 
 
-new("chunked_prefill_256_b4_l4096", decode_few, block_weights(2048, 5504), (A((4, 4096, 16, 128)),) * 2, A((4, 256, 2048)), A((), I32),
+new("chunked_prefill_256_b4_l4096", decode_few, block_weights(2048, 5504), (A((4, 4096, 16, 128)),) * 2,
+    A((4, 256, 2048)), A((), I32),
     donate=(1,), shows="twin_turns_of_cache: a cache that is turned, updated and turned back")
 
 
@@ -331,5 +330,6 @@ def layers_few(w, caches, x, at):
   return caches, x
 
 
-new("chunked_prefill_scan_4_layers_128_b4_l2048", layers_few, block_weights(1024, 4096, (4,)), (A((4, 4, 2048, 8, 128)),) * 2, A((4, 128, 1024)),
+new("chunked_prefill_scan_4_layers_128_b4_l2048", layers_few, block_weights(1024, 4096, (4,)),
+    (A((4, 4, 2048, 8, 128)),) * 2, A((4, 128, 1024)),
     A((), I32), donate=(1,), shows="twin_turns_of_cache: a stack of caches, turned before the loop")

@@ -1,9 +1,9 @@
-"""What only moves data, and what makes compilers lay arrays out anew."""
+"""What only moves data, and what makes compilers copy arrays into other layouts."""
 
 import jax.numpy as jnp
 from jax import lax
 
-from .program import C64, F32, I8, I32, A, of_class
+from .program import C64, F32, I32, A, of_class
 
 opened, new = of_class("layout")
 
@@ -38,26 +38,30 @@ def unpatchify(x, p, c):
 
 
 new("patchify_16_b64_224_rgb", lambda x: patchify(x, 16) * 2, A((64, 224, 224, 3)),
-    shows="twin_tiles_moved: narrow blocks change places")
+    shows="narrow blocks change places")
 new("patchify_16_matmul_b64_224", lambda x, w: patchify(x, 16) @ w, A((64, 224, 224, 3)), A((768, 768)),
-    shows="patches in front of a product")
+    shows="patches before a matmul")
 new("unpatchify_2_dit_b64_32_c4", lambda x: unpatchify(x, 2, 4) + 1, A((64, 256, 16), F32),
     shows="blocks of four channels put back")
 new("unpatchify_8_b16_c64", lambda x: unpatchify(x, 8, 64) * 2, A((16, 256, 4096)),
     shows="twin_tiles_moved: rows of 64 lanes")
-new("patchify_nchw_14_b32", lambda x: x.reshape(32, 3, 16, 14, 16, 14).transpose(0, 2, 4, 1, 3, 5).reshape(32, 256, 588) * 2,
+new("patchify_nchw_14_b32", lambda x: x.reshape(32, 3, 16, 14, 16, 14).transpose(0, 2, 4, 1, 3, 5).reshape(32, 256,
+    588) * 2,
     A((32, 3, 224, 224)), shows="torch's patches: rows of 588")
-new("space_to_depth_2_b32_c64_112", lambda x: x.reshape(32, 56, 2, 56, 2, 64).transpose(0, 1, 3, 2, 4, 5).reshape(32, 56, 56, 256) + 1,
+new("space_to_depth_2_b32_c64_112", lambda x: x.reshape(32, 56, 2, 56, 2, 64).transpose(0, 1, 3, 2, 4, 5).reshape(32,
+    56, 56, 256) + 1,
     A((32, 112, 112, 64), F32), shows="twin_tiles_moved")
-new("window_partition_7_b32_c96_56", lambda x: x.reshape(32, 8, 7, 8, 7, 96).transpose(0, 1, 3, 2, 4, 5).reshape(-1, 49, 96) * 2,
+new("window_partition_7_b32_c96_56", lambda x: x.reshape(32, 8, 7, 8, 7, 96).transpose(0, 1, 3, 2, 4, 5).reshape(-1,
+    49, 96) * 2,
     A((32, 56, 56, 96)), shows="Swin's windows: rows move, lanes stay")
 new("nchw_to_nhwc_b32_c256_56", lambda x: x.transpose(0, 2, 3, 1) * 2, A((32, 256, 56, 56)),
     shows="a transpose to channels in the lanes, or none at all")
-new("im2col_3x3_b16_c64_56", lambda x, w: jnp.concatenate([jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))[:, i:i + 56, j:j + 56]
+new("im2col_3x3_b16_c64_56", lambda x, w: jnp.concatenate([jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))[:, i:i + 56,
+    j:j + 56]
                                                           for i in range(3) for j in range(3)], -1) @ w,
-    A((16, 56, 56, 64)), A((576, 64)), shows="a concatenation of shifted slices in front of a product")
-new("frame_audio_400_hop_160_b16", lambda x: x[:, jnp.arange(1000)[:, None] * 160 + jnp.arange(400)], A((16, 160400), F32),
-    shows="overlapping windows as a lookup of single elements")
+    A((16, 56, 56, 64)), A((576, 64)), shows="a concatenation of shifted slices before a matmul")
+new("frame_audio_400_hop_160_b16", lambda x: x[:, jnp.arange(1000)[:, None] * 160 + jnp.arange(400)],
+    A((16, 160400), F32), shows="overlapping windows as a lookup of single elements")
 
 # ---- heads, rows and pads ----
 
@@ -74,16 +78,16 @@ new("even_odd_split_8192x4096", lambda x: (x[:, ::2] + 1, x[:, 1::2] * 2), A((81
     shows="strided slices of the last dimension")
 new("concat_embeddings_lanes_26x32", lambda xs: jnp.concatenate(xs, -1) * 2, [A((16384, 32), F32)] * 26,
     shows="26 narrow parts of a row")
-new("concat_cls_token_b64_l196_e768", lambda c, x, p: jnp.concatenate([jnp.broadcast_to(c, (64, 1, 768)), x], 1) + p, A((1, 1, 768)),
-    A((64, 196, 768)), A((197, 768)), shows="one row in front of others: all of them move")
-new("outer_product_einsum_b64_1024", lambda x, y: jnp.einsum("bi,bj->bij", x, y), A((64, 1024), F32), A((64, 1024), F32),
-    shows="cluster_kinds_is_outer: a product without a sum")
+new("concat_cls_token_b64_l196_e768", lambda c, x, p: jnp.concatenate([jnp.broadcast_to(c, (64, 1, 768)), x], 1) + p,
+    A((1, 1, 768)), A((64, 196, 768)), A((197, 768)), shows="one row before others: all of them move")
+new("outer_product_einsum_b64_1024", lambda x, y: jnp.einsum("bi,bj->bij", x, y), A((64, 1024), F32),
+    A((64, 1024), F32), shows="cluster_kinds_is_outer: a matmul without a sum")
 new("flip_images_b64_224_rgb", lambda x: x[:, :, ::-1] * 2, A((64, 224, 224, 3)),
     shows="mp_reverse_seconds: reversed pixels")
-new("rolling_window_mean_1024x8192_w64", lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 64), (1, 1), "VALID") / 64, A((1024, 8192), F32),
-    shows="staged_cost: windows along the lanes")
-new("rolling_window_view_512x2048_w32", lambda x: jnp.stack([x[:, i:i + 2016] for i in range(32)], -1).std(-1), A((512, 2048), F32),
-    shows="32 shifted reads of one array, reduced")
+new("rolling_window_mean_1024x8192_w64", lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 64), (1, 1), "VALID") / 64,
+    A((1024, 8192), F32), shows="staged_cost: windows along the lanes")
+new("rolling_window_view_512x2048_w32", lambda x: jnp.stack([x[:, i:i + 2016] for i in range(32)], -1).std(-1),
+    A((512, 2048), F32), shows="32 shifted reads of one array, reduced")
 new("complex_to_planes_4096", lambda z: jnp.stack([z.real, z.imag]), A((4096, 2048), C64),
     shows="twin_complex: a complex argument taken apart")
 
@@ -95,4 +99,4 @@ def put_in_stack(stack, xs):
 
 
 new("dus_stack_of_8_donated", put_in_stack,
-    A((8, 2048, 2048)), [A((2048, 2048))] * 8, donate=(0,), shows="updates behind each other in one donated array")
+    A((8, 2048, 2048)), [A((2048, 2048))] * 8, donate=(0,), shows="updates one after the other in one donated array")

@@ -24,8 +24,10 @@ opened("block_grad_2048", jax.grad(lambda w, x: block(w, x, 16).astype(F32).sum(
 opened("block_grad_remat_2048",
        jax.grad(lambda w, x: jax.checkpoint(functools.partial(block, heads=16))(w, x).astype(F32).sum()),
        block_weights(2048, 5504), A((2, 1024, 2048)))
-opened("scan_8_layers_forward", functools.partial(stacked, heads=8), block_weights(1024, 4096, (8,)), A((4, 512, 1024)))
-opened("scan_8_layers_grad", jax.grad(lambda w, x: stacked(w, x, 8).astype(F32).sum()), block_weights(1024, 4096, (8,)),
+opened("scan_8_layers_forward", functools.partial(stacked, heads=8), block_weights(1024, 4096, (8,)),
+    A((4, 512, 1024)))
+opened("scan_8_layers_grad", jax.grad(lambda w, x: stacked(w, x, 8).astype(F32).sum()),
+    block_weights(1024, 4096, (8,)),
        A((4, 512, 1024)))
 opened("scan_8_layers_grad_remat", jax.grad(lambda w, x: stacked(w, x, 8, True).astype(F32).sum()),
        block_weights(1024, 4096, (8,)), A((4, 512, 1024)))
@@ -44,11 +46,13 @@ def gpt2_block(w, x, heads=12):
 
 
 def gpt2_weights(e, stack=(), dtype=BF):
-  shapes = {"qkv": (e, 3 * e), "o": (e, e), "up": (e, 4 * e), "down": (4 * e, e), "bqkv": (3 * e,), "bo": (e,), "bup": (4 * e,), "bdown": (e,)}
+  shapes = {"qkv": (e, 3 * e), "o": (e, e), "up": (e, 4 * e), "down": (4 * e, e), "bqkv": (3 * e,), "bo": (e,),
+      "bup": (4 * e,), "bdown": (e,)}
   return {n: A(stack + s, dtype) for n, s in (shapes | {n: (e,) for n in ("g1", "b1", "g2", "b2")}).items()}
 
 
-new("gpt2_block_grad_b8_l512_e768", grad_of(gpt2_block, (0, 1)), gpt2_weights(768), A((8, 512, 768)), shows="biases, layer norms and heads of 64, and their gradients")
+new("gpt2_block_grad_b8_l512_e768", grad_of(gpt2_block, (0, 1)), gpt2_weights(768), A((8, 512, 768)),
+    shows="biases, layer norms and heads of 64, and their gradients")
 
 
 def gpt2_step(w, x, y):
@@ -57,11 +61,13 @@ def gpt2_step(w, x, y):
     h = w["wte"].astype(BF)[x] + w["wpe"].astype(BF)
     layer = lambda h, l: (gpt2_block(jax.tree.map(lambda a: a.astype(BF), l), h, 8), None)
     h = lax.scan(jax.checkpoint(layer), h, w["h"])[0]
-    return xent((layernorm(h, w["g"].astype(BF), w["b"].astype(BF)) @ w["wte"].astype(BF).T).reshape(-1, 32000), y.reshape(-1))
+    return xent((layernorm(h, w["g"].astype(BF), w["b"].astype(BF)) @ w["wte"].astype(BF).T).reshape(-1, 32000),
+        y.reshape(-1))
   return jax.tree.map(lambda p, g: p - 1e-3 * g, w, jax.grad(loss)(w))
 
 
-new("gpt2_step_4_layers_b4_l512_e512", gpt2_step, {"wte": A((32000, 512), F32), "wpe": A((512, 512), F32), "h": gpt2_weights(512, (4,), F32), "g": A((512,), F32), "b": A((512,), F32)},
+new("gpt2_step_4_layers_b4_l512_e512", gpt2_step, {"wte": A((32000, 512), F32), "wpe": A((512, 512), F32),
+    "h": gpt2_weights(512, (4,), F32), "g": A((512,), F32), "b": A((512,), F32)},
     A((4, 512), I32), A((4, 512), I32), donate=(0,), shows="a whole training step with hoisted casts")
 
 
@@ -77,7 +83,8 @@ def gemma_block(w, x):
   return x + (jax.nn.gelu(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
 
 
-GEMMA = {"q": A((2048, 8, 256)), "k": A((2048, 1, 256)), "v": A((2048, 1, 256)), "o": A((8, 256, 2048)), "gate": A((2048, 8192)), "up": A((2048, 8192)), "down": A((8192, 2048)),
+GEMMA = {"q": A((2048, 8, 256)), "k": A((2048, 1, 256)), "v": A((2048, 1, 256)), "o": A((8, 256, 2048)),
+    "gate": A((2048, 8192)), "up": A((2048, 8192)), "down": A((8192, 2048)),
          "n1": A((2048,)), "n2": A((2048,))}
 new("gemma_2b_block_b2_l1024", gemma_block, GEMMA, A((2, 1024, 2048)), shows="heads of 256, one of keys")
 new("gemma_2b_block_grad_b1_l1024", grad_of(gemma_block), GEMMA, A((1, 1024, 2048)), shows="its gradient")
@@ -99,9 +106,11 @@ def t5_layer(w, x, memory):
   return x + (jax.nn.gelu(y @ w["wi0"]) * (y @ w["wi1"])) @ w["wo"]
 
 
-T5 = {n + i: A((768, 768)) for n in "qkvo" for i in "12"} | {"wi0": A((768, 2048)), "wi1": A((768, 2048)), "wo": A((2048, 768)), "bias": A((12, 256, 256), F32)} | {
+T5 = {n + i: A((768, 768)) for n in "qkvo" for i in "12"} | {"wi0": A((768, 2048)), "wi1": A((768, 2048)),
+    "wo": A((2048, 768)), "bias": A((12, 256, 256), F32)} | {
     n: A((768,)) for n in ("n1", "n2", "n3")}
-new("t5_decoder_layer_b16_l256_m512", t5_layer, T5, A((16, 256, 768)), A((16, 512, 768)), shows="two attentions, a bias of the model")
+new("t5_decoder_layer_b16_l256_m512", t5_layer, T5, A((16, 256, 768)), A((16, 512, 768)),
+    shows="two attentions, a bias of the model")
 
 
 def vit(w, x):
@@ -118,9 +127,11 @@ def vit(w, x):
   return y[:, 0] @ w["head"]
 
 
-VIT = {"patch": A((16, 16, 3, 384)), "cls": A((1, 1, 384)), "pos": A((197, 384)), "head": A((384, 1000)), "layers": [gpt2_weights(384)] * 2}
+VIT = {"patch": A((16, 16, 3, 384)), "cls": A((1, 1, 384)), "pos": A((197, 384)), "head": A((384, 1000)),
+    "layers": [gpt2_weights(384)] * 2}
 new("vit_small_2_layers_b64", vit, VIT, A((64, 224, 224, 3)), shows="sequences of 197")
-new("vit_small_1_layer_grad_b32", lambda w, x: grad_of(vit)(w, x), VIT | {"layers": [gpt2_weights(384)]}, A((32, 224, 224, 3)), shows="their gradient")
+new("vit_small_1_layer_grad_b32", lambda w, x: grad_of(vit)(w, x), VIT | {"layers": [gpt2_weights(384)]},
+    A((32, 224, 224, 3)), shows="their gradient")
 
 
 def mixer(w, x):
@@ -130,8 +141,10 @@ def mixer(w, x):
   return x + jax.nn.gelu(y @ w["c1"]) @ w["c2"]
 
 
-MIXER = {"t1": A((196, 384)), "t2": A((384, 196)), "c1": A((768, 3072)), "c2": A((3072, 768))} | {n: A((768,)) for n in ("g1", "b1", "g2", "b2")}
-new("mixer_block_b64_l196_e768", mixer, MIXER, A((64, 196, 768)), shows="products over 196 tokens, transposes around them")
+MIXER = {"t1": A((196, 384)), "t2": A((384, 196)), "c1": A((768, 3072)),
+    "c2": A((3072, 768))} | {n: A((768,)) for n in ("g1", "b1", "g2", "b2")}
+new("mixer_block_b64_l196_e768", mixer, MIXER, A((64, 196, 768)),
+    shows="matmuls over 196 tokens, transposes around them")
 new("mixer_block_grad_b32_l196_e768", grad_of(mixer), MIXER, A((32, 196, 768)), shows="its gradient")
 
 
@@ -145,7 +158,8 @@ def dit(w, x, c):
   return x + m[5] * (jax.nn.gelu(y @ w["up"]) @ w["down"])
 
 
-DIT = {"mod": A((1152, 6912)), "qkv": A((1152, 3456)), "o": A((1152, 1152)), "up": A((1152, 4608)), "down": A((4608, 1152))}
+DIT = {"mod": A((1152, 6912)), "qkv": A((1152, 3456)), "o": A((1152, 1152)), "up": A((1152, 4608)),
+    "down": A((4608, 1152))}
 new("dit_xl_block_b16_l256", dit, DIT, A((16, 256, 1152)), A((16, 1152)), shows="heads of 72, modulations")
 new("dit_xl_block_grad_b8_l256", grad_of(dit), DIT, A((8, 256, 1152)), A((8, 1152)), shows="its gradient")
 
@@ -159,8 +173,10 @@ def mamba_block(w, x):
   return x + ((y + u * w["d"]).astype(BF) * jax.nn.silu(z)) @ w["out"]
 
 
-new("mamba_block_b2_l512_e1024", mamba_block, {"in": A((1024, 4096)), "conv": A((4, 2048)), "x": A((2048, 96)), "dt": A((64, 2048), F32), "a": A((2048, 16), F32), "d": A((2048,), F32),
-                                              "out": A((2048, 1024))}, A((2, 512, 1024)), shows="products around a scan")
+new("mamba_block_b2_l512_e1024", mamba_block, {"in": A((1024, 4096)), "conv": A((4, 2048)), "x": A((2048, 96)),
+    "dt": A((64, 2048), F32), "a": A((2048, 16), F32), "d": A((2048,), F32),
+                                              "out": A((2048, 1024))}, A((2, 512, 1024)),
+                                              shows="matmuls around a scan")
 
 # ---- images ----
 
@@ -173,8 +189,10 @@ def resnet_block(w, x):
   return jax.nn.relu(norm(conv(y, w["3"]), "3") + x)
 
 
-RESNET = {"1": A((1, 1, 512, 128)), "2": A((3, 3, 128, 128)), "3": A((1, 1, 128, 512))} | {k + i: A((512 if i == "3" else 128,), F32) for k in "gb" for i in "123"}
-new("resnet50_bottleneck_train_grad_b32_28", grad_of(resnet_block), RESNET, A((32, 28, 28, 512)), shows="statistics of convolutions' results, both directions")
+RESNET = {"1": A((1, 1, 512, 128)), "2": A((3, 3, 128, 128)),
+    "3": A((1, 1, 128, 512))} | {k + i: A((512 if i == "3" else 128,), F32) for k in "gb" for i in "123"}
+new("resnet50_bottleneck_train_grad_b32_28", grad_of(resnet_block), RESNET, A((32, 28, 28, 512)),
+    shows="statistics of convolutions' results, both directions")
 
 
 def resnet_stem(w, x):
@@ -183,7 +201,8 @@ def resnet_stem(w, x):
   return lax.reduce_window(y, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
 
 
-new("resnet50_stem_train_grad_b32", grad_of(resnet_stem), {"7": A((7, 7, 3, 64)), "g": A((64,), F32), "b": A((64,), F32)}, A((32, 224, 224, 3)), shows="images of colours, pooling back")
+new("resnet50_stem_train_grad_b32", grad_of(resnet_stem), {"7": A((7, 7, 3, 64)), "g": A((64,), F32),
+    "b": A((64,), F32)}, A((32, 224, 224, 3)), shows="images of colours, pooling back")
 
 
 def unet_stage(w, x, skip, t):
@@ -196,8 +215,10 @@ def unet_stage(w, x, skip, t):
   return y + attention(q, k, u, False).reshape(y.shape) @ w["o"]
 
 
-new("unet_stage_b8_32_c320", unet_stage, {"g1": A((640,), F32), "b1": A((640,), F32), "g2": A((320,), F32), "b2": A((320,), F32), "c1": A((3, 3, 640, 320)), "c2": A((3, 3, 320, 320)),
-                                         "s": A((1, 1, 640, 320)), "t": A((1280, 320)), "qkv": A((320, 960)), "o": A((320, 320))}, A((8, 32, 32, 320)), A((8, 32, 32, 320)), A((8, 1280)),
+new("unet_stage_b8_32_c320", unet_stage, {"g1": A((640,), F32), "b1": A((640,), F32), "g2": A((320,), F32),
+    "b2": A((320,), F32), "c1": A((3, 3, 640, 320)), "c2": A((3, 3, 320, 320)),
+                                         "s": A((1, 1, 640, 320)), "t": A((1280, 320)), "qkv": A((320, 960)),
+                                         "o": A((320, 320))}, A((8, 32, 32, 320)), A((8, 32, 32, 320)), A((8, 1280)),
     shows="convolutions, norms of groups, attention with heads of 40")
 
 
@@ -206,8 +227,9 @@ def convnext(w, x):
   return x + jax.nn.gelu(y @ w["up"]) @ w["down"] * w["scale"]
 
 
-new("convnext_block_grad_b16_28_c192", grad_of(convnext), {"dw": A((7, 7, 1, 192)), "g": A((192,)), "b": A((192,)), "up": A((192, 768)), "down": A((768, 192)), "scale": A((192,))},
-    A((16, 28, 28, 192)), shows="depthwise windows and products of channels, and their gradients")
+new("convnext_block_grad_b16_28_c192", grad_of(convnext), {"dw": A((7, 7, 1, 192)), "g": A((192,)), "b": A((192,)),
+    "up": A((192, 768)), "down": A((768, 192)), "scale": A((192,))},
+    A((16, 28, 28, 192)), shows="depthwise windows and matmuls of channels, and their gradients")
 
 
 def mnist_step(w, x, y):
@@ -221,8 +243,10 @@ def mnist_step(w, x, y):
   return jax.tree.map(lambda p, g: p - 0.1 * g, w, jax.grad(loss)(w))
 
 
-new("mnist_cnn_step_b512_f32", mnist_step, {"conv": [(A((3, 3, 1, 32), F32), A((32,), F32)), (A((3, 3, 32, 64), F32), A((64,), F32))], "d1": A((3136, 256), F32), "e1": A((256,), F32),
-                                           "d2": A((256, 10), F32), "e2": A((10,), F32)}, A((512, 28, 28, 1), F32), A((512,), I32), donate=(0,), shows="one channel, ten classes")
+new("mnist_cnn_step_b512_f32", mnist_step, {"conv": [(A((3, 3, 1, 32), F32), A((32,), F32)),
+    (A((3, 3, 32, 64), F32), A((64,), F32))], "d1": A((3136, 256), F32), "e1": A((256,), F32),
+                                           "d2": A((256, 10), F32), "e2": A((10,), F32)}, A((512, 28, 28, 1), F32),
+                                           A((512,), I32), donate=(0,), shows="one channel, ten classes")
 
 # ---- others ----
 
@@ -237,7 +261,8 @@ def graph_net(w, nodes, edges, senders, receivers):
 
 GRAPH = {"e": A((384, 256), F32), "eo": A((256, 128), F32), "n": A((256, 256), F32), "no": A((256, 128), F32)}
 EDGES = (A((16384, 128), F32), A((65536, 128), F32), A((65536,), I32), A((65536,), I32))
-new("graph_net_16K_e64K_d128", graph_net, GRAPH, *EDGES, shows="lookups put side by side in front of products, a sum by scatter behind")
+new("graph_net_16K_e64K_d128", graph_net, GRAPH, *EDGES,
+    shows="lookups put side by side before matmuls, a sum by scatter behind")
 new("graph_net_grad_16K_e64K_d128", grad_of(graph_net), GRAPH, *EDGES, shows="its gradient")
 
 
@@ -254,9 +279,12 @@ def nerf(w, points, directions):
   return (weight[..., None] * colour).sum(1)
 
 
-NERF = {"trunk": [A((60, 256), F32)] + [A((256, 256), F32)] * 3 + [A((316, 256), F32)] + [A((256, 256), F32)] * 3, "density": A((256, 1), F32), "c1": A((280, 128), F32), "c2": A((128, 3), F32)}
-new("nerf_render_1024_rays_64", nerf, NERF, A((1024, 64, 3), F32), A((1024, 64, 3), F32), shows="sines of three numbers, parts of 60 and 256, cumulative products")
-new("nerf_render_grad_512_rays_64", grad_of(nerf), NERF, A((512, 64, 3), F32), A((512, 64, 3), F32), shows="its gradient")
+NERF = {"trunk": [A((60, 256), F32)] + [A((256, 256), F32)] * 3 + [A((316, 256), F32)] + [A((256, 256), F32)] * 3,
+    "density": A((256, 1), F32), "c1": A((280, 128), F32), "c2": A((128, 3), F32)}
+new("nerf_render_1024_rays_64", nerf, NERF, A((1024, 64, 3), F32), A((1024, 64, 3), F32),
+    shows="sines of three numbers, parts of 60 and 256, cumulative products")
+new("nerf_render_grad_512_rays_64", grad_of(nerf), NERF, A((512, 64, 3), F32), A((512, 64, 3), F32),
+    shows="its gradient")
 
 
 def dlrm(w, dense, sparse):
@@ -268,8 +296,9 @@ def dlrm(w, dense, sparse):
   return mlp(jnp.concatenate([x, pairs[:, i, j]], -1), w["top"][:-1]) @ w["top"][-1]
 
 
-new("dlrm_forward_b8192_8_tables_d64", dlrm, {"bottom": [A((13, 512), F32), A((512, 64), F32)], "tables": [A((100000, 64), F32)] * 8, "top": [A((100, 512), F32), A((512, 256), F32), A((256, 1), F32)]},
-    A((8192, 13), F32), A((8192, 8), I32), shows="lookups stacked, products of nine rows, a lower triangle")
+new("dlrm_forward_b8192_8_tables_d64", dlrm, {"bottom": [A((13, 512), F32), A((512, 64), F32)],
+    "tables": [A((100000, 64), F32)] * 8, "top": [A((100, 512), F32), A((512, 256), F32), A((256, 1), F32)]},
+    A((8192, 13), F32), A((8192, 8), I32), shows="lookups stacked, matmuls of nine rows, a lower triangle")
 
 
 def ppo(w, obs, action, old, advantage, target):
@@ -283,11 +312,13 @@ def ppo(w, obs, action, old, advantage, target):
   return jax.tree.map(lambda p, g: p - 3e-4 * g, w, jax.grad(loss)(w))
 
 
-new("ppo_update_b32768_obs64", ppo, {"1": A((64, 256), F32), "2": A((256, 256), F32), "pi": A((256, 8), F32), "v": A((256, 1), F32)}, A((32768, 64), F32), A((32768,), I32),
+new("ppo_update_b32768_obs64", ppo, {"1": A((64, 256), F32), "2": A((256, 256), F32), "pi": A((256, 8), F32),
+    "v": A((256, 1), F32)}, A((32768, 64), F32), A((32768,), I32),
     *[A((32768,), F32)] * 3, shows="results of eight and of one number, vectors of a batch")
-new("ppo_epochs_scan_4x8", lambda w, o, a, l, v, t: lax.scan(lambda w, _: (lax.scan(lambda w, m: (ppo(w, *m), None), w, (o, a, l, v, t))[0], None), w, None, length=4)[0],
-    {"1": A((64, 256), F32), "2": A((256, 256), F32), "pi": A((256, 8), F32), "v": A((256, 1), F32)}, A((8, 4096, 64), F32), A((8, 4096), I32), *[A((8, 4096), F32)] * 3,
-    shows="a loop in a loop of small steps")
+new("ppo_epochs_scan_4x8", lambda w, o, a, l, v, t: lax.scan(lambda w,
+    _: (lax.scan(lambda w, m: (ppo(w, *m), None), w, (o, a, l, v, t))[0], None), w, None, length=4)[0],
+    {"1": A((64, 256), F32), "2": A((256, 256), F32), "pi": A((256, 8), F32), "v": A((256, 1), F32)},
+    A((8, 4096, 64), F32), A((8, 4096), I32), *[A((8, 4096), F32)] * 3, shows="a loop in a loop of small steps")
 
 
 def evoformer_triangle(w, z):
@@ -298,5 +329,6 @@ def evoformer_triangle(w, z):
   return z + jax.nn.sigmoid(y @ w["o"]) * (norm(jnp.einsum("ikc,jkc->ijc", a, b)) @ w["p"])
 
 
-new("evoformer_triangle_l384_c128", evoformer_triangle, {n: A((128, 128)) for n in ("a", "b", "ag", "bg", "o", "p")} | {"scale": A((128,)), "bias": A((128,))},
-    A((384, 384, 128)), shows="a product whose batch is the channels")
+new("evoformer_triangle_l384_c128", evoformer_triangle, {n: A((128, 128)) for n in ("a", "b", "ag", "bg", "o",
+    "p")} | {"scale": A((128,)), "bias": A((128,))},
+    A((384, 384, 128)), shows="a matmul whose batch is the channels")

@@ -28,7 +28,7 @@ opened("adafactor", adafactor, A((4096, 11008), F32), A((4096,), F32), A((11008,
 opened("sgd_clip_norm", sgd_clipped, WEIGHTS, WEIGHTS, donate=(0,))
 
 
-# ---- as optax has them ----
+# ---- as in optax ----
 
 def clipped(g, most=1.0):
   norm = jnp.sqrt(sum((x * x).sum() for x in jax.tree.leaves(g)))
@@ -46,22 +46,26 @@ def adamw(p, m, v, g, count):
 
 
 def tensors(dtype):
-  return {"embed": A((32000, 1024), dtype), "qkv": A((1024, 3072), dtype), "out": A((1024, 1024), dtype), "up": A((1024, 4096), dtype),
+  return {"embed": A((32000, 1024), dtype), "qkv": A((1024, 3072), dtype), "out": A((1024, 1024), dtype),
+      "up": A((1024, 4096), dtype),
           "down": A((4096, 1024), dtype), "bias": A((4096,), dtype), "scale": A((1024,), dtype)}
 
 
-new("adamw_clip_mixed_bf16_moments", adamw, tensors(F32), tensors(BF), tensors(F32), tensors(BF), A((), I32), donate=(0, 1, 2),
-    shows="a norm of all gradients, then updates in place")
+new("adamw_clip_mixed_bf16_moments", adamw, tensors(F32), tensors(BF), tensors(F32), tensors(BF), A((), I32),
+    donate=(0, 1, 2), shows="a norm of all gradients, then updates in place")
 
 
 def adamw_stack(p, m, v, g):
   """Weights of 24 layers in stacks."""
-  return jax.tree.map(lambda p, m, v, g: p - 1e-3 * (0.9 * m + 0.1 * g) * lax.rsqrt(0.99 * v + 0.01 * g * g + 1e-8), p, m, v, g)
+  return jax.tree.map(lambda p, m, v, g: p - 1e-3 * (0.9 * m + 0.1 * g) * lax.rsqrt(0.99 * v + 0.01 * g * g + 1e-8),
+      p, m, v, g)
 
 
 STACK = {"w": A((24, 1024, 1024), F32), "b": A((24, 1024), F32)}
-new("adamw_stacked_24_layers", adamw_stack, STACK, STACK, STACK, STACK, donate=(0,), shows="four large arrays, one written in place")
-new("adam_200_small_tensors", adam, *[[A((256, 256), F32)] * 200] * 4, donate=(0, 1, 2), shows="a loop-free list of small kernels")
+new("adamw_stacked_24_layers", adamw_stack, STACK, STACK, STACK, STACK, donate=(0,),
+    shows="four large arrays, one written in place")
+new("adam_200_small_tensors", adam, *[[A((256, 256), F32)] * 200] * 4, donate=(0, 1, 2),
+    shows="a loop-free list of small kernels")
 
 
 def lion(p, m, g):
@@ -87,8 +91,10 @@ def muon(p, m, g):
   return p - 0.02 * newton_schulz(0.95 * m + g).astype(F32), m
 
 
-new("muon_newton_schulz_1024x4096", muon, *[A((1024, 4096), F32)] * 3, donate=(0, 1), shows="products of one array with itself in a loop")
-new("muon_newton_schulz_stack_12x768", lambda g: jax.vmap(newton_schulz)(g), A((12, 768, 2304), F32), shows="the same by layers")
+new("muon_newton_schulz_1024x4096", muon, *[A((1024, 4096), F32)] * 3, donate=(0, 1),
+    shows="products of one array with itself in a loop")
+new("muon_newton_schulz_stack_12x768", lambda g: jax.vmap(newton_schulz)(g), A((12, 768, 2304), F32),
+    shows="the same by layers")
 
 
 def shampoo(p, l, r, g):
@@ -107,8 +113,8 @@ def soap_step(p, ql, qr, v, g):
   return p - 3e-3 * ql @ (h * lax.rsqrt(v + 1e-8)) @ qr.T, v
 
 
-new("soap_rotated_adam_2048x1024", soap_step, A((2048, 1024), F32), A((2048, 2048), F32), A((1024, 1024), F32), A((2048, 1024), F32), A((2048, 1024), F32),
-    donate=(0, 3), shows="f32 products in a row, their epilogues")
+new("soap_rotated_adam_2048x1024", soap_step, A((2048, 1024), F32), A((2048, 2048), F32), A((1024, 1024), F32),
+    A((2048, 1024), F32), A((2048, 1024), F32), donate=(0, 3), shows="f32 matmuls in a row, their epilogues")
 
 
 def adafactor_optax(p, r, c, g):
@@ -122,10 +128,14 @@ def adafactor_optax(p, r, c, g):
   return jax.tree.map(one, p, r, c, g)
 
 
-new("adafactor_stack_8x2048x2048", adafactor_optax, A((8, 2048, 2048), F32), A((8, 2048), F32), A((8, 2048), F32), A((8, 2048, 2048), F32),
-    donate=(0, 1, 2), shows="sums of rows and columns of one array, of itself and of what comes of it")
-new("ema_and_polyak_bf16_params", lambda p, e: (jax.tree.map(lambda p, e: 0.999 * e + 0.001 * p, p, e), jax.tree.map(lambda p: p.astype(BF), p)),
+new("adafactor_stack_8x2048x2048", adafactor_optax, A((8, 2048, 2048), F32), A((8, 2048), F32), A((8, 2048), F32),
+    A((8, 2048, 2048), F32),
+    donate=(0, 1, 2), shows="sums of rows and columns of one array, of itself and of its quotient")
+new("ema_and_polyak_bf16_params", lambda p, e: (jax.tree.map(lambda p, e: 0.999 * e + 0.001 * p, p, e),
+    jax.tree.map(lambda p: p.astype(BF), p)),
     WEIGHTS, WEIGHTS, donate=(1,), shows="siblings: an average and a cast of one array")
-new("grad_accumulate_scan_4", lambda w, x: lax.scan(lambda g, x: (jax.tree.map(lambda a, b: a + b.astype(F32), g, jax.grad(
-    lambda w: (jax.nn.gelu(x @ w[0]) @ w[1]).astype(F32).mean())(w)), None), [jnp.zeros(a.shape, F32) for a in w], x)[0],
+new("grad_accumulate_scan_4", lambda w, x: lax.scan(lambda g,
+    x: (jax.tree.map(lambda a, b: a + b.astype(F32), g, jax.grad(
+    lambda w: (jax.nn.gelu(x @ w[0]) @ w[1]).astype(F32).mean())(w)), None), [jnp.zeros(a.shape, F32) for a in w],
+    x)[0],
     [A((1024, 4096)), A((4096, 1024))], A((4, 2048, 1024)), shows="gradients in f32 that a loop carries")

@@ -59,7 +59,8 @@ def combine(l, r):
 
 
 new("linear_recurrence_scan_b8_t512_d1024",
-    lambda a, x: lax.scan(lambda h, ax: (lambda h: (h, h))(ax[0] * h + ax[1]), jnp.zeros(a.shape[1:], F32), (a, x))[1],
+    lambda a, x: lax.scan(lambda h, ax: (lambda h: (h, h))(ax[0] * h + ax[1]), jnp.zeros(a.shape[1:], F32),
+    (a, x))[1],
     A((512, 8, 1024), F32), A((512, 8, 1024), F32), shows="a loop of one small elementwise kernel")
 new("rglru_associative_b4_t512_d1024", lambda a, x: lax.associative_scan(combine, (a, x), axis=1)[1],
     A((4, 512, 1024), F32), A((4, 512, 1024), F32),
@@ -93,7 +94,7 @@ def min_gru_log(w, x):
 
 
 new("min_gru_log_b8_t1024_d512", min_gru_log, A((512, 1024)), A((8, 1024, 512)),
-    shows="cumulative sums of a product's result")
+    shows="cumulative sums of a matmul's result")
 
 # ---- RWKV ----
 
@@ -114,8 +115,8 @@ def wkv4(w, u, k, v):
 
 WKV = (A((1024,), F32), A((1024,), F32), A((512, 8, 1024), F32), A((512, 8, 1024), F32))
 new("rwkv4_wkv_b8_t512_c1024", wkv4, *WKV, shows="a loop of one kernel with exponentials")
-new("rwkv4_wkv_grad_b8_t128_c1024", grad_of(wkv4, (0, 1, 2, 3)), *WKV[:2], A((128, 8, 1024), F32), A((128, 8, 1024), F32),
-    shows="the way back through it")
+new("rwkv4_wkv_grad_b8_t128_c1024", grad_of(wkv4, (0, 1, 2, 3)), *WKV[:2], A((128, 8, 1024), F32),
+    A((128, 8, 1024), F32), shows="the way back through it")
 
 
 def wkv6(r, k, v, w, u):
@@ -176,7 +177,7 @@ new("mamba_scan_fused_b8_l1024_d512", mamba_fused, *mamba(8, 1024, 512),
 
 
 def ssd(x, dt, a, b, c, chunk=128):
-  """Mamba 2: products inside of chunks, a scan between them."""
+  """Mamba 2: matmuls inside of chunks, a scan between them."""
   bs, l, h, p = x.shape
   n = l // chunk
   x, b, c = (y.reshape(bs, n, chunk, h, -1) for y in (x * dt[..., None], b, c))
@@ -193,7 +194,7 @@ def ssd(x, dt, a, b, c, chunk=128):
 
 new("mamba2_ssd_b2_l2048_h16", ssd, A((2, 2048, 16, 64), F32), A((2, 2048, 16), F32), A((16,), F32),
     A((2, 2048, 16, 64), F32), A((2, 2048, 16, 64), F32),
-    shows="cumulative sums of narrow arrays, products with four factors")
+    shows="cumulative sums of narrow arrays, matmuls with four factors")
 
 
 def retention(q, k, v, chunk=256):
@@ -206,7 +207,8 @@ def retention(q, k, v, chunk=256):
   def turn(s, t):
     q, k, v = t
     y = jnp.einsum("bhqk,bhkd->bhqd", jnp.einsum("bhqd,bhkd->bhqk", q, k) * inside, v)
-    y = y + jnp.einsum("bhqd,bhde->bhqe", q * (gamma[:, None] ** (i + 1)).astype(q.dtype)[..., None], s.astype(q.dtype))
+    y = y + jnp.einsum("bhqd,bhde->bhqe", q * (gamma[:, None] ** (i + 1)).astype(q.dtype)[..., None],
+        s.astype(q.dtype))
     late = (gamma[:, None] ** (chunk - 1 - i)).astype(q.dtype)[..., None]
     return s * gamma[:, None, None] ** chunk + jnp.einsum("bhkd,bhke->bhde", k * late, v).astype(F32), y
   return lax.scan(turn, jnp.zeros((*q.shape[:2], q.shape[-1], v.shape[-1]), F32), (split(q), split(k), split(v)))[1]
@@ -225,7 +227,7 @@ def delta_rule(q, k, v, beta):
 
 
 new("delta_rule_b4_t128_h8_d128", delta_rule, *[A((128, 4, 8, 128), F32)] * 3, A((128, 4, 8), F32),
-    shows="products without a sum (cluster_kinds_is_outer) into a carried array")
+    shows="matmuls without a sum (cluster_kinds_is_outer) into a carried array")
 
 # ---- filters and chains ----
 

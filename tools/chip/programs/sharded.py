@@ -15,6 +15,7 @@ from .program import BF, F32, I32, A, sharded_of_class
 
 opened, new = sharded_of_class("sharded")
 
+
 def size(mesh, axis):
   return mesh.shape[axis]
 
@@ -42,7 +43,8 @@ def _(mesh):
 
 @opened("fsdp_mlp_step", {"d": 16}, donate=(0,))
 def _(mesh):
-  return step(lambda w, x: mlp(w, x).astype(F32).mean()), ([A((4096, 4096), BF, P("d"))] * 4, A((16384, 4096), BF, P("d")))
+  return step(lambda w, x: mlp(w, x).astype(F32).mean()), ([A((4096, 4096), BF, P("d"))] * 4,
+      A((16384, 4096), BF, P("d")))
 
 
 @opened("tp_mlp_forward", {"t": 16})
@@ -67,7 +69,8 @@ def _(mesh):
       (A((1, 1, 512, 128)), A((3, 3, 128, 128)), A((1, 1, 128, 512))), A((256, 28, 28, 512), BF, P("d")))
 
 
-BOTH = dict(q=P("fsdp", "tp"), k=P("fsdp", "tp"), v=P("fsdp", "tp"), o=P("tp", "fsdp"), gate=P("fsdp", "tp"), up=P("fsdp", "tp"),
+BOTH = dict(q=P("fsdp", "tp"), k=P("fsdp", "tp"), v=P("fsdp", "tp"), o=P("tp", "fsdp"), gate=P("fsdp", "tp"),
+    up=P("fsdp", "tp"),
             down=P("tp", "fsdp"), other=P())
 STACKED = {n: P(None, *s) for n, s in BOTH.items()}
 
@@ -98,7 +101,8 @@ def _(mesh):
 
 @opened("sequence_parallel_block", {"t": 16})
 def _(mesh):
-  specs = dict(q=P(None, "t"), k=P(None, "t"), v=P(None, "t"), o=P("t"), gate=P(None, "t"), up=P(None, "t"), down=P("t"), other=P())
+  specs = dict(q=P(None, "t"), k=P(None, "t"), v=P(None, "t"), o=P("t"), gate=P(None, "t"), up=P(None, "t"),
+      down=P("t"), other=P())
   return functools.partial(block, heads=16, constrain=keep(mesh, None, "t", None)), (
       block_weights(2048, 8192, **specs), A((2, 2048, 2048), BF, P(None, "t")))
 
@@ -110,7 +114,8 @@ def _(mesh):
       y = lax.all_to_all(x, "e", 0, 1, tiled=True)[0]
       y = jax.nn.gelu(y @ up[0]) @ down[0]
       return lax.all_to_all(y[None], "e", 1, 0, tiled=True)
-    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "e"), P("e"), P("e")), out_specs=P(None, "e"))(x, up, down)
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "e"), P("e"), P("e")), out_specs=P(None, "e"))(x, up,
+        down)
   return f, (A((16, 2048, 1024), BF, P(None, "e")), A((16, 1024, 4096), BF, P("e")), A((16, 4096, 1024), BF, P("e")))
 
 
@@ -171,13 +176,15 @@ def _(mesh):
 
 
 # ---- more of each kind of parallelism: fully sharded weights ----
-@new("fsdp_f32_masters_bf16_compute_step", {"d": 16}, donate=(0,), shows="weights in f32 that are gathered, in bf16 or as they are")
+@new("fsdp_f32_masters_bf16_compute_step", {"d": 16}, donate=(0,),
+    shows="weights in f32 that are gathered, in bf16 or as they are")
 def _(mesh):
   loss = lambda w, x: mlp([a.astype(BF) for a in w], x).astype(F32).mean()
   return step(loss), ([A((2048, 8192), F32, P("d")), A((8192, 2048), F32, P("d"))], A((8192, 2048), BF, P("d")))
 
 
-@new("fsdp_gpt2_scan_step_e1024", {"d": 16}, donate=(0,), shows="a scan over sharded stacks of layers with biases and norms")
+@new("fsdp_gpt2_scan_step_e1024", {"d": 16}, donate=(0,),
+     shows="a scan over sharded stacks of layers with biases and norms")
 def _(mesh):
   def loss(w, x):
     layer = jax.checkpoint(lambda x, l: keep(mesh, "d")(gpt2_block(l, x, 8)))
@@ -187,12 +194,14 @@ def _(mesh):
   return step(loss), ({n: A(a.shape, a.dtype, specs[n]) for n, a in w.items()}, A((32, 512, 1024), BF, P("d")))
 
 
-@new("fsdp_last_axis_mlp_forward", {"d": 16}, shows="weights divided along the other dimension: gathers along columns")
+@new("fsdp_last_axis_mlp_forward", {"d": 16},
+     shows="weights divided along the other dimension: gathers along columns")
 def _(mesh):
   return mlp, ([A((4096, 8192), BF, P(None, "d")), A((8192, 4096), BF, P(None, "d"))], A((8192, 4096), BF, P("d")))
 
 
-@new("fsdp_adam_moments_f32_step", {"d": 16}, donate=(0, 1, 2), shows="ZeRO 3: gradients scattered, moments where the weights are")
+@new("fsdp_adam_moments_f32_step", {"d": 16}, donate=(0, 1, 2),
+    shows="ZeRO 3: gradients scattered, moments where the weights are")
 def _(mesh):
   s = [A((4096, 4096), F32, P("d")), A((4096, 4096), F32, P("d"))]
   def f(p, m, v, x):
@@ -201,7 +210,8 @@ def _(mesh):
   return f, (s, s, s, A((8192, 4096), BF, P("d")))
 
 
-@new("zero2_grads_scattered_step", {"d": 16}, donate=(0, 1), shows="whole weights, scattered gradients and momentum, a gather at the end")
+@new("zero2_grads_scattered_step", {"d": 16}, donate=(0, 1),
+    shows="whole weights, scattered gradients and momentum, a gather at the end")
 def _(mesh):
   def f(p, m, x):
     g = keep(mesh, "d")(jax.grad(lambda p: jnp.tanh(x @ p.astype(BF)).astype(F32).mean())(p))
@@ -210,14 +220,16 @@ def _(mesh):
   return f, (A((4096, 8192), F32), A((4096, 8192), F32, P("d")), A((16384, 4096), BF, P("d")))
 
 
-@new("hsdp_2_replicas_8_shards_step", {"r": 2, "d": 8}, donate=(0,), shows="scatters inside of a group, sums between the groups")
+@new("hsdp_2_replicas_8_shards_step", {"r": 2, "d": 8}, donate=(0,),
+    shows="scatters inside of a group, sums between the groups")
 def _(mesh):
-  return step(lambda w, x: mlp(w, x).astype(F32).mean()), ([A((4096, 4096), BF, P("d"))] * 3, A((16384, 4096), BF, P(("r", "d"))))
+  return step(lambda w, x: mlp(w, x).astype(F32).mean()), ([A((4096, 4096), BF, P("d"))] * 3,
+      A((16384, 4096), BF, P(("r", "d"))))
 
 
 # products whose factors are gathered or whose results are scattered
 
-@new("collective_matmul_gather_lhs", {"t": 16}, shows="twin_rings: activations gathered for a product")
+@new("collective_matmul_gather_lhs", {"t": 16}, shows="twin_rings: activations gathered for a matmul")
 def _(mesh):
   return lambda x, w: keep(mesh, None, "t")(x @ w), (A((8192, 4096), BF, P("t")), A((4096, 8192), BF, P(None, "t")))
 
@@ -227,7 +239,7 @@ def _(mesh):
   return lambda x, w: keep(mesh, "t")(x @ w), (A((8192, 8192), BF, P(None, "t")), A((8192, 4096), BF, P("t")))
 
 
-@new("collective_matmul_ring_by_hand_gather", {"t": 16}, shows="a ring of permutes and products in a loop")
+@new("collective_matmul_ring_by_hand_gather", {"t": 16}, shows="a ring of permutes and matmuls in a loop")
 def _(mesh):
   n = size(mesh, "t")
   def f(x, w):
@@ -266,10 +278,12 @@ def _(mesh):
 
 @new("gather_both_factors_2d", {"x": 4, "y": 4}, shows="twin_rings_longer: two factors that are gathered")
 def _(mesh):
-  return lambda a, b: keep(mesh, "x", "y")(a @ b), (A((8192, 8192), BF, P("x", "y")), A((8192, 8192), BF, P("x", "y")))
+  return lambda a, b: keep(mesh, "x", "y")(a @ b), (A((8192, 8192), BF, P("x", "y")),
+      A((8192, 8192), BF, P("x", "y")))
 
 
-@new("weight_stationary_2d_inference", {"x": 4, "y": 4}, shows="twin_rings_choose: a gather and a scatter of one product")
+@new("weight_stationary_2d_inference", {"x": 4, "y": 4},
+     shows="gathers and sums over both axes around narrow activations")
 def _(mesh):
   def f(w, x):
     for up, down in w:
@@ -280,7 +294,8 @@ def _(mesh):
   return f, (w, A((512, 4096), BF, P(None, "x")))
 
 
-@new("transposed_weight_gather_4x4", {"x": 4, "y": 4}, shows="twin_rings_transposed: a gathered weight that is transposed")
+@new("transposed_weight_gather_4x4", {"x": 4, "y": 4},
+     shows="a weight that is gathered and transposed")
 def _(mesh):
   return lambda x, w: keep(mesh, "x")(x @ w.T), (A((16384, 4096), BF, P("x")), A((4096, 4096), BF, P("y")))
 
@@ -294,19 +309,23 @@ def _(mesh):
     k, v = (jnp.repeat(y, 4, 2) for y in (k, v))
     return keep(mesh, "d")(jnp.einsum("blhd,hde->ble", attention(q, k, v), wo))
   heads = P(None, "t")
-  return f, (A((4, 1024, 2048), BF, P("d")), A((2048, 32, 64), BF, heads), A((2048, 8, 64), BF, heads), A((2048, 8, 64), BF, heads), A((32, 64, 2048), BF, P("t")))
+  return f, (A((4, 1024, 2048), BF, P("d")), A((2048, 32, 64), BF, heads), A((2048, 8, 64), BF, heads),
+      A((2048, 8, 64), BF, heads), A((32, 64, 2048), BF, P("t")))
 
 
 @new("tp_gpt2_block_grad", {"d": 2, "t": 8}, shows="Megatron's two sums forward and two back")
 def _(mesh):
   specs = {"qkv": P(None, "t"), "o": P("t"), "up": P(None, "t"), "down": P("t"), "bqkv": P("t"), "bup": P("t")}
   w = {n: A(a.shape, a.dtype, specs.get(n, P())) for n, a in gpt2_weights(2048).items()}
-  return jax.grad(lambda w, x: keep(mesh, "d")(gpt2_block(w, x, 16)).astype(F32).mean()), (w, A((8, 512, 2048), BF, P("d")))
+  return jax.grad(lambda w, x: keep(mesh, "d")(gpt2_block(w, x, 16)).astype(F32).mean()), (w,
+      A((8, 512, 2048), BF, P("d")))
 
 
-@new("sp_norms_megatron_block_step", {"d": 2, "t": 8}, donate=(0,), shows="norms along the sequence, gathers and scatters around products")
+@new("sp_norms_megatron_block_step", {"d": 2, "t": 8}, donate=(0,),
+    shows="norms along the sequence, gathers and scatters around matmuls")
 def _(mesh):
-  specs = dict(q=P(None, "t"), k=P(None, "t"), v=P(None, "t"), o=P("t"), gate=P(None, "t"), up=P(None, "t"), down=P("t"), other=P())
+  specs = dict(q=P(None, "t"), k=P(None, "t"), v=P(None, "t"), o=P("t"), gate=P(None, "t"), up=P(None, "t"),
+      down=P("t"), other=P())
   loss = lambda w, x: block(w, x, 16, keep(mesh, "d", "t", None)).astype(F32).mean()
   return step(loss), (block_weights(2048, 5632, **specs), A((8, 1024, 2048), BF, P("d", "t")))
 
@@ -322,7 +341,7 @@ def _(mesh):
   return f, tuple(A((1, 4096, 32, 128), BF, P(None, "s")) for _ in range(3))
 
 
-@new("ring_attention_online_softmax", {"s": 16}, shows="permutes of keys beside products, a running maximum")
+@new("ring_attention_online_softmax", {"s": 16}, shows="permutes of keys beside matmuls, a running maximum")
 def _(mesh):
   n = size(mesh, "s")
   def f(q, k, v):
@@ -337,7 +356,8 @@ def _(mesh):
         k, v = (lax.ppermute(y, "s", ring(mesh, "s")) for y in (k, v))
         return (o, top, l * old + p.sum(-1), k, v), None
       b, t, h, d = q.shape
-      start = tuple(varying(y, "s") for y in (jnp.zeros((b, h, t, d), F32), jnp.full((b, h, t), -1e30), jnp.zeros((b, h, t), F32)))
+      start = tuple(varying(y, "s") for y in (jnp.zeros((b, h, t, d), F32), jnp.full((b, h, t), -1e30),
+          jnp.zeros((b, h, t), F32)))
       o, _, l, _, _ = lax.scan(turn, (*start, k, v), None, length=n)[0]
       return (o / l[..., None]).swapaxes(1, 2).astype(BF)
     return inside(q, k, v)
@@ -352,10 +372,12 @@ def _(mesh):
   return f, tuple(A((1, 8192, 8, 128), BF, P(None, "s")) for _ in range(3))
 
 
-@new("decode_tp_cache_heads_b32_l2048", {"d": 2, "t": 8}, donate=(1,), shows="a step of decoding with heads over eight devices")
+@new("decode_tp_cache_heads_b32_l2048", {"d": 2, "t": 8}, donate=(1,),
+    shows="a step of decoding with heads over eight devices")
 def _(mesh):
   cache = A((32, 2048, 16, 128), BF, P("d", None, "t"))
-  specs = dict(q=P(None, "t"), k=P(None, "t"), v=P(None, "t"), o=P("t"), gate=P(None, "t"), up=P(None, "t"), down=P("t"), other=P())
+  specs = dict(q=P(None, "t"), k=P(None, "t"), v=P(None, "t"), o=P("t"), gate=P(None, "t"), up=P(None, "t"),
+      down=P("t"), other=P())
   return decode, (block_weights(2048, 8192, **specs), (cache, cache), A((32, 1, 2048), BF, P("d")), A((), I32))
 
 
@@ -376,7 +398,7 @@ def _(mesh):
   return f, (A((16, 16, 256, 1024), BF, P("e")), A((16, 1024, 4096), BF, P("e")), A((16, 4096, 1024), BF, P("e")))
 
 
-@new("ep_dropless_step_by_hand", {"e": 16}, shows="exchange, products of experts, exchange, and their gradients")
+@new("ep_dropless_step_by_hand", {"e": 16}, shows="exchange, matmuls of experts, exchange, and their gradients")
 def _(mesh):
   n = size(mesh, "e")
   def loss(w, x):
@@ -386,7 +408,8 @@ def _(mesh):
       y = jnp.einsum("ecf,efd->ecd", jax.nn.relu(jnp.einsum("ecd,edf->ecf", y, up)), down)
       return lax.all_to_all(y, "e", 1, 0, tiled=True)
     return inside(w["up"], w["down"], x).astype(F32).mean()
-  return step(loss), ({"up": A((16, 1024, 2048), BF, P("e")), "down": A((16, 2048, 1024), BF, P("e"))}, A((16 * n, 128, 1024), BF, P("e")))
+  return step(loss), ({"up": A((16, 1024, 2048), BF, P("e")), "down": A((16, 2048, 1024), BF, P("e"))},
+      A((16 * n, 128, 1024), BF, P("e")))
 
 
 @new("ep_tp_mixed_experts_forward", {"e": 4, "t": 4}, shows="experts over one axis, their columns over the other")
@@ -395,7 +418,8 @@ def _(mesh):
     y = keep(mesh, "e")(x)
     h = keep(mesh, "e", None, "t")(jax.nn.silu(jnp.einsum("ecd,edf->ecf", y, up)))
     return keep(mesh, "e")(jnp.einsum("ecf,efd->ecd", h, down))
-  return f, (A((8, 2048, 2048), BF, P("e", "t")), A((8, 2048, 8192), BF, P("e", None, "t")), A((8, 8192, 2048), BF, P("e", "t")))
+  return f, (A((8, 2048, 2048), BF, P("e", "t")), A((8, 2048, 8192), BF, P("e", None, "t")),
+      A((8, 8192, 2048), BF, P("e", "t")))
 
 
 # stages
@@ -431,13 +455,15 @@ def _(mesh):
 
 # data, images, embeddings
 
-@new("dp_resnet_train_step_synced_norm", {"d": 16}, donate=(0,), shows="statistics and gradients added up over all devices")
+@new("dp_resnet_train_step_synced_norm", {"d": 16}, donate=(0,),
+    shows="statistics and gradients added up over all devices")
 def _(mesh):
   w = {n: A(a.shape, a.dtype, P()) for n, a in RESNET.items()}
   return step(lambda w, x: resnet_block(w, x).astype(F32).mean()), (w, A((256, 28, 28, 512), BF, P("d")))
 
 
-@new("dp_adam_many_small_gradients", {"d": 16}, donate=(0, 1, 2), shows="schedule/combine: fifty sums that become a few")
+@new("dp_adam_many_small_gradients", {"d": 16}, donate=(0, 1, 2),
+    shows="schedule/combine: fifty sums that become a few")
 def _(mesh):
   w = [A((512, 512), F32)] * 25 + [A((512,), F32)] * 25
   def loss(w, x):
@@ -452,10 +478,12 @@ def _(mesh):
   return lambda x, w: keep(mesh, None, "h")(conv(x, w)), (A((8, 512, 512, 32), BF, P(None, "h")), A((3, 3, 32, 64)))
 
 
-@new("stencil_halo_roll_8192", {"x": 4, "y": 4}, shows="rolls of a divided grid: permutes of rows and columns in a loop")
+@new("stencil_halo_roll_8192", {"x": 4, "y": 4},
+     shows="rolls of a divided grid: permutes of rows and columns in a loop")
 def _(mesh):
   def f(u):
-    return lax.fori_loop(0, 10, lambda i, u: keep(mesh, "x", "y")(u + 0.1 * (sum(jnp.roll(u, s, d) for d in (0, 1) for s in (1, -1)) - 4 * u)), u)
+    return lax.fori_loop(0, 10, lambda i, u: keep(mesh, "x",
+        "y")(u + 0.1 * (sum(jnp.roll(u, s, d) for d in (0, 1) for s in (1, -1)) - 4 * u)), u)
   return f, (A((8192, 8192), F32, P("x", "y")),)
 
 
@@ -476,14 +504,16 @@ def _(mesh):
 
 @new("mesh_3d_fsdp_sp_tp_block_step", {"fsdp": 2, "sp": 2, "tp": 4}, donate=(0,), shows="three axes in one step")
 def _(mesh):
-  specs = dict(q=P("fsdp", "tp"), k=P("fsdp", "tp"), v=P("fsdp", "tp"), o=P("tp", "fsdp"), gate=P("fsdp", "tp"), up=P("fsdp", "tp"), down=P("tp", "fsdp"), other=P())
+  specs = dict(q=P("fsdp", "tp"), k=P("fsdp", "tp"), v=P("fsdp", "tp"), o=P("tp", "fsdp"), gate=P("fsdp", "tp"),
+      up=P("fsdp", "tp"), down=P("tp", "fsdp"), other=P())
   loss = lambda w, x: block(w, x, 16, keep(mesh, "fsdp", "sp", None)).astype(F32).mean()
   return step(loss), (block_weights(2048, 8192, **specs), A((8, 1024, 2048), BF, P("fsdp", "sp")))
 
 
 @new("host_offloaded_scan_activations", {"d": 16}, shows="twin_host: activations of layers on the host")
 def _(mesh):
-  policy = jax.checkpoint_policies.save_and_offload_only_these_names(names_which_can_be_saved=[], names_which_can_be_offloaded=["input"], offload_src="device",
+  policy = jax.checkpoint_policies.save_and_offload_only_these_names(names_which_can_be_saved=[],
+      names_which_can_be_offloaded=["input"], offload_src="device",
                                                                      offload_dst="pinned_host")
   def loss(w, x):
     def layer(x, w):
@@ -493,7 +523,8 @@ def _(mesh):
   return step(loss), (A((6, 2048, 2048), BF, P(None, "d")), A((16384, 2048), BF, P("d")))
 
 
-@new("reduce_then_broadcast_norm_clip", {"d": 16}, donate=(0,), shows="the global norm of divided gradients: sums of single numbers")
+@new("reduce_then_broadcast_norm_clip", {"d": 16}, donate=(0,),
+    shows="the global norm of divided gradients: sums of single numbers")
 def _(mesh):
   w = [A((4096, 2048), F32, P("d"))] * 4
   def f(p, g):
@@ -509,19 +540,22 @@ def _(mesh):
 
 # ---- for rules with narrow conditions ----
 
-@new("fsdp_tp_rows_scattered_block", FT, shows="twin_rings_choose: a weight to gather and a sum to scatter at one product")
+@new("fsdp_tp_rows_scattered_block", FT,
+     shows="a weight to gather, and a sum to scatter by rows that are divided already")
 def _(mesh):
   return functools.partial(block, heads=16, constrain=keep(mesh, "fsdp", "tp", None)), (
       block_weights(2048, 8192, **BOTH), A((16, 1024, 2048), BF, P("fsdp", "tp")))
 
 
-@new("gathered_rows_kept_and_summed_grad", {"t": 16}, shows="twin_rings_copy: a factor that one product keeps the rows of, another one sums over")
+@new("gathered_rows_kept_and_summed_grad", {"t": 16},
+     shows="rows gathered for a matmul that keeps them and for one that sums over them")
 def _(mesh):
   loss = lambda w, x: (keep(mesh, None, "t")(x @ w).astype(F32) ** 2).mean()
   return jax.grad(loss, (0, 1)), (A((4096, 8192), BF, P(None, "t")), A((8192, 4096), BF, P("t")))
 
 
-@new("gathered_whole_then_transposed", {"d": 16}, shows="twin_rings_transposed: what is gathered is turned before its product")
+@new("gathered_whole_then_transposed", {"d": 16},
+     shows="what an annotation gathers, then a cast and a transpose: no ring")
 def _(mesh):
   return lambda x, w: x @ keep(mesh)(w).T.astype(BF), (A((16384, 4096), BF, P("d")), A((4096, 4096), F32, P("d")))
 
@@ -538,7 +572,8 @@ def _(mesh):
   return f, (A((4096, 4096)), A((size(mesh, "d"), 4096, 4096), F32, P("d")), A((16384, 4096), BF, P("d")), A((), I32))
 
 
-@new("local_scan_beside_weight_gather", {"d": 16}, shows="twin_order_graph_control_seconds: a loop on each device beside collectives")
+@new("local_scan_beside_weight_gather", {"d": 16},
+     shows="twin_order_graph_control_seconds: a loop on each device beside collectives")
 def _(mesh):
   def f(x, a, w):
     h = lax.scan(lambda h, t: (lambda h: (h, h))(t[0] * h + t[1]), jnp.zeros(x.shape[1:], F32), (a, x))[1]
@@ -547,19 +582,31 @@ def _(mesh):
   return f, (A((64, 1024, 1024), F32, rows), A((64, 1024, 1024), F32, rows), A((1024, 4096), BF, P("d")))
 
 
-@new("parallel_residual_two_products_scattered", {"t": 16}, shows="twin_rings_copy: two products whose sum is scattered, as in PaLM's blocks")
+@new("parallel_residual_two_products_scattered", {"t": 16},
+     shows="twin_rings_copy: two matmuls whose sum is scattered, as in PaLM's blocks")
 def _(mesh):
   parts = P(None, "t")
   return lambda a, h, wo, down: keep(mesh, "t")(a @ wo + h @ down), (
-      A((8192, 4096), BF, parts), A((8192, 16384), BF, parts), A((4096, 4096), BF, P("t")), A((16384, 4096), BF, P("t")))
+      A((8192, 4096), BF, parts), A((8192, 16384), BF, parts), A((4096, 4096), BF, P("t")),
+      A((16384, 4096), BF, P("t")))
 
 
-@new("fsdp_tp_down_projection_both_axes", FT, shows="twin_rings_choose: columns to gather, a sum to scatter along columns")
+@new("fsdp_tp_down_projection_both_axes", FT,
+     shows="twin_rings_choose: columns to gather, a sum to scatter along columns")
 def _(mesh):
-  return lambda h, down: keep(mesh, "fsdp", "tp")(h @ down), (A((16384, 8192), BF, P("fsdp", "tp")), A((8192, 4096), BF, P("tp", "fsdp")))
+  return lambda h, down: keep(mesh, "fsdp", "tp")(h @ down), (A((16384, 8192), BF, P("fsdp", "tp")),
+      A((8192, 4096), BF, P("tp", "fsdp")))
 
 
-@new("fsdp_tp_mlp_step_columns_kept", FT, donate=(0,), shows="twin_rings_choose: a step whose activations stay divided by columns")
+@new("fsdp_tp_projection_short_sums_2048", FT,
+     shows="twin_rings_choose: a matmul shorter than its gather and its scatter")
+def _(mesh):
+  return lambda h, down: keep(mesh, "fsdp", "tp")(h @ down), (
+      A((2048, 2048), BF, P("fsdp", "tp")), A((2048, 16384), BF, P("tp", "fsdp")))
+
+
+@new("fsdp_tp_mlp_step_columns_kept", FT, donate=(0,),
+     shows="twin_rings_choose: a step whose activations stay divided by columns")
 def _(mesh):
   def loss(w, x):
     h = keep(mesh, "fsdp", "tp")(jax.nn.relu(x @ w["up"]))
@@ -568,6 +615,8 @@ def _(mesh):
                       A((16384, 4096), BF, P("fsdp", "tp")))
 
 
-@new("fsdp_f32_transposed_weight_tied_head", FT, shows="twin_rings_transposed: a tied embedding in f32, cast and turned for the logits")
+@new("fsdp_f32_transposed_weight_tied_head", FT,
+     shows="a tied embedding in f32, cast and transposed for the logits")
 def _(mesh):
-  return lambda x, w: keep(mesh, "fsdp", "tp")(x @ w.astype(BF).T), (A((8192, 4096), BF, P("fsdp")), A((32768, 4096), F32, P("tp", "fsdp")))
+  return lambda x, w: keep(mesh, "fsdp", "tp")(x @ w.astype(BF).T), (A((8192, 4096), BF, P("fsdp")),
+      A((32768, 4096), F32, P("tp", "fsdp")))

@@ -34,7 +34,8 @@ new("heat2d_set_inner_2048_x20", repeat(20, lambda u: (u.at[1:-1, 1:-1].add(0.1 
     A((2048, 2048), F32), shows="cluster_updates: an update of an array that it reads in other places")
 new("heat2d_pad_4096_x4", repeat(4, lambda u: (u + 0.1 * inner_laplacian(jnp.pad(u, 1, mode="edge")),)),
     A((4096, 4096), F32), shows="pads and slices by one in lanes and sublanes")
-new("heat3d_roll_256", lambda u: u + 0.1 * laplacian(u), A((256, 256, 256), F32), shows="rolls along three dimensions")
+new("heat3d_roll_256", lambda u: u + 0.1 * laplacian(u), A((256, 256, 256), F32),
+    shows="rolls along three dimensions")
 new("heat2d_bf16_roll_4096", lambda u: u + (0.1 * laplacian(u)).astype(BF), A((4096, 4096)),
     shows="rolls of packed bf16")
 new("wave2d_roll_1024_x100", repeat(100, lambda u, v: (2 * u - v + 0.2 * laplacian(u), u)), GRID, GRID,
@@ -55,7 +56,8 @@ new("wave2d_source_damping_1024_x30", wave_absorbing, GRID, GRID, GRID, GRID,
 
 def acoustic_8th_order(u, v, c):
   weights = (-2.847222, 1.6, -0.2, 0.025396825, -0.0017857143)
-  far = lambda d: weights[0] * u + sum(w * (jnp.roll(u, k, d) + jnp.roll(u, -k, d)) for k, w in enumerate(weights) if k)
+  far = lambda d: weights[0] * u + sum(w * (jnp.roll(u, k, d) + jnp.roll(u, -k, d)) for k,
+      w in enumerate(weights) if k)
   return 2 * u - v + c * (far(0) + far(1)), u
 
 
@@ -114,7 +116,8 @@ def shallow_water(h, u, v):
 
 
 GLOBE = A((720, 1440), F32)
-new("shallow_water_720x1440_x10", repeat(10, shallow_water), GLOBE, GLOBE, GLOBE, shows="lanes of 1440: no whole tiles")
+new("shallow_water_720x1440_x10", repeat(10, shallow_water), GLOBE, GLOBE, GLOBE,
+    shows="lanes of 1440: no whole tiles")
 
 
 def maxwell(ex, ey, hz):

@@ -1,5 +1,5 @@
 // Names and switches of rules.
-#include "sim/chip/rules/rules.h"
+#include "sim/chip/rules/chip_rules.h"
 
 static const struct {
   const char *compiler, *pass, *meaning;
@@ -35,7 +35,7 @@ void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule) {
   figures->rules.off[(uint32_t)rule / 64] |= (uint64_t)1 << (rule % 64);
 }
 
-static mp_status_t rules_switch_off(mp_str_t name, mp_chip_figures_t *figures) {
+static mp_status_t chip_rules_switch_off(mp_str_t name, mp_chip_figures_t *figures) {
   for (int rule = 0; rule < MP_CHIP_RULE_COUNT; ++rule) {
     if (!mp_str_is(name, g_names[rule])) continue;
     mp_chip_rule_switch_off(figures, (mp_chip_rule_t)rule);
@@ -51,7 +51,7 @@ static mp_status_t rules_switch_off(mp_str_t name, mp_chip_figures_t *figures) {
 
 mp_status_t mp_chip_rules_without(mp_str_t names, mp_chip_figures_t *in_out_figures) {
   while (names.size != 0) {
-    MP_RETURN_IF_ERROR(rules_switch_off(mp_str_trim(mp_str_cut(&names, ',')), in_out_figures));
+    MP_RETURN_IF_ERROR(chip_rules_switch_off(mp_str_trim(mp_str_cut(&names, ',')), in_out_figures));
   }
   return NULL;
 }

@@ -1,6 +1,6 @@
 // The table of rules: name, compiler, pass, and one sentence in XLA's terms.
-#ifndef MINIPOD_SIM_CHIP_RULES_RULES_TABLE_H_
-#define MINIPOD_SIM_CHIP_RULES_RULES_TABLE_H_
+#ifndef MINIPOD_SIM_CHIP_RULES_CHIP_RULES_TABLE_H_
+#define MINIPOD_SIM_CHIP_RULES_CHIP_RULES_TABLE_H_
 
 // clang-format off
 #define MP_CHIP_FUSE_RULES(X) \
@@ -189,4 +189,4 @@
   MP_CHIP_SCHEDULE_RULES(X) \
   MP_CHIP_MEMORY_RULES(X)
 
-#endif  // MINIPOD_SIM_CHIP_RULES_RULES_TABLE_H_
+#endif  // MINIPOD_SIM_CHIP_RULES_CHIP_RULES_TABLE_H_

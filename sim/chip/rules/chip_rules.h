@@ -4,11 +4,11 @@
 // that show it (tests/fixtures/chip/README.md).
 //
 // A rule is asked only where its condition holds, so that a program has *used* it if it was asked.
-#ifndef MINIPOD_SIM_CHIP_RULES_RULES_H_
-#define MINIPOD_SIM_CHIP_RULES_RULES_H_
+#ifndef MINIPOD_SIM_CHIP_RULES_CHIP_RULES_H_
+#define MINIPOD_SIM_CHIP_RULES_CHIP_RULES_H_
 
 #include "sim/base/status.h"
-#include "sim/chip/rules/rules_table.h"
+#include "sim/chip/rules/chip_rules_table.h"
 #include "topology/figures/figures.h"
 
 typedef enum {
@@ -40,4 +40,4 @@ void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule);
 // Switches off those in a list "a,b"; INVALID_ARGUMENT for a name that is none, with the nearest.
 MP_NODISCARD mp_status_t mp_chip_rules_without(mp_str_t names, mp_chip_figures_t *in_out_figures);
 
-#endif  // MINIPOD_SIM_CHIP_RULES_RULES_H_
+#endif  // MINIPOD_SIM_CHIP_RULES_CHIP_RULES_H_
