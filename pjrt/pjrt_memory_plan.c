@@ -2,7 +2,7 @@
 // described chip's compiler.
 
 #include "pjrt/pjrt_executable.h"
-#include "sim/chip/twin.h"
+#include "sim/chip/chip_program.h"
 
 // ---- the described chip's memory ----
 
@@ -10,10 +10,11 @@
 static mp_status_t pjrt_memory_plan_for_topology(PJRT_Executable *executable,
                                                  const PJRT_TopologyDescription *topology) {
   mp_chip_t chip;
-  const mp_twin_t *twin = NULL;
+  const mp_chip_program_t *chip_program = NULL;
   MP_RETURN_IF_ERROR(mp_chip_from_pod(mp_pod_info(topology->pod), &chip));
-  MP_RETURN_IF_ERROR(mp_twin_create(&chip, executable->program, executable->arena, &twin));
-  executable->memory = &twin->memory;
+  MP_RETURN_IF_ERROR(
+      mp_chip_program_create(&chip, executable->program, executable->arena, &chip_program));
+  executable->memory = &chip_program->memory;
   return NULL;
 }
 
@@ -28,22 +29,22 @@ mp_status_t mp_pjrt_executable_plan_memory(PJRT_Executable *executable,
   const mp_pod_device_t *device = mp_pod_device(topology->pod, 0);
   // Memory that is not described is this machine's, which says nothing about the chip.
   if (!device->is_shared[MP_MEMORY_DEVICE]) {
-    MP_RETURN_IF_ERROR(mp_twin_memory_check(executable->memory, executable->program,
+    MP_RETURN_IF_ERROR(mp_chip_memory_check(executable->memory, executable->program,
                                             device->capacity[MP_MEMORY_DEVICE]));
   }
   if (device->is_shared[MP_MEMORY_PINNED_HOST]) return NULL;
-  return mp_twin_memory_check_host(executable->memory, executable->program,
+  return mp_chip_memory_check_host(executable->memory, executable->program,
                                    device->capacity[MP_MEMORY_PINNED_HOST]);
 }
 
 // ---- statistics ----
 
 // Bytes per device that minipod's own program uses.
-static mp_twin_memory_t pjrt_memory_plan_own(const mp_program_t *program) {
-  mp_twin_memory_t memory = {.device.temporaries = program->arena_bytes};
+static mp_chip_memory_t pjrt_memory_plan_own(const mp_program_t *program) {
+  mp_chip_memory_t memory = {.device.temporaries = program->arena_bytes};
   for (uint32_t i = 0; i < program->num_params; ++i) {
     const mp_program_io_t *io = &program->params[i];
-    mp_twin_space_t *space = io->memory != MP_MEMORY_DEVICE ? &memory.host : &memory.device;
+    mp_chip_space_t *space = io->memory != MP_MEMORY_DEVICE ? &memory.host : &memory.device;
     space->arguments += io->bytes;
     if (io->alias >= 0) space->aliased += io->bytes;
   }
@@ -58,10 +59,10 @@ mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
     PJRT_Executable_GetCompiledMemoryStats_Args *args) {
   MP_REQUIRE(args, executable);
   const PJRT_Executable *executable = args->executable;
-  const mp_twin_memory_t memory =
+  const mp_chip_memory_t memory =
       executable->memory != NULL ? *executable->memory : pjrt_memory_plan_own(executable->program);
   const int64_t temp = (int64_t)memory.device.temporaries;
-  const int64_t total = (int64_t)mp_twin_space_total(&memory.device);
+  const int64_t total = (int64_t)mp_chip_space_total(&memory.device);
   args->generated_code_size_in_bytes = mp_pjrt_executable_code_size(executable->program);
   args->argument_size_in_bytes = (int64_t)memory.device.arguments;
   args->output_size_in_bytes = (int64_t)memory.device.results;

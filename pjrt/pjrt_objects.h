@@ -260,7 +260,7 @@ struct PJRT_Executable {
   mp_executable_t *executable;     // the runtime's; NULL without client
   mp_program_t *owned_program;     // NULL with a client
   const mp_program_t *program;     // the one of `executable`, or owned_program
-  const mp_twin_memory_t *memory;  // of the described chip; NULL: time is not modelled
+  const mp_chip_memory_t *memory;  // of the described chip; NULL: time is not modelled
   mp_str_t code, format, options;  // as received: what Serialize writes
   const char *name;
   const char *fingerprint;

@@ -115,7 +115,6 @@ EXCEPT = {
 SKIP = {
     "sim/chip": "is being rebuilt",
     "tests/unit/chip": "its tests are rebuilt with it",
-    "tests/fuzz/twin_": "the same",
     "tests/words.py": "has all the patterns",
     "tests/fixtures": "recorded programs, not prose",
     "tests/fuzz/corpus": "inputs, not prose",

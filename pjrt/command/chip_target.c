@@ -70,7 +70,7 @@ static mp_status_t chip_target_print(const mp_chip_target_t *target, mp_chip_for
   MP_RETURN_IF_ERROR(mp_model_program_estimate(timed, &estimate));
   const mp_chip_print_request_t request = {
       .chip = mp_model_chip(target->model),
-      .twin = mp_model_program_twin(timed),
+      .chip_program = mp_model_program_chip(timed),
       .file = file,
       .target = target->name,
       .num_devices = mp_model_program_num_devices(timed),

@@ -76,7 +76,7 @@ static mp_status_t compile_for_machine(mp_module_t *module, const mp_compile_req
 }
 
 // Prepares the copy from which the described chip's program is made. NULL: none was requested.
-static mp_status_t compile_for_twin(mp_module_t *partitioned) {
+static mp_status_t compile_for_chip(mp_module_t *partitioned) {
   if (partitioned == NULL) return NULL;
   MP_RETURN_IF_ERROR(mp_pass_close_kernels(partitioned));
   return mp_pass_find_host_values(partitioned);
@@ -118,7 +118,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
     MP_RETURN_IF_ERROR(mp_module_number_control(module));
     MP_RETURN_IF_ERROR(mp_module_copy_main(module, &options.partitioned));
   }
-  mp_status_t status = compile_for_twin(options.partitioned);
+  mp_status_t status = compile_for_chip(options.partitioned);
   if (status == NULL) status = mp_pass_drop_placements(module);
   if (status == NULL) status = compile_for_machine(module, request, &options, out_program);
   if (status != NULL) mp_module_release(options.partitioned);

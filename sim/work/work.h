@@ -43,7 +43,7 @@ const char *mp_work_class_name(mp_work_class_t work_class);
 // What a convolution is besides a matmul.
 typedef struct {
   // Elements of a window, padding and holes counted, and those in its last dimension; 0: the
-  // product is no convolution.
+  // matmul is no convolution.
   double window, row;
   double images, channels;  // of the input; channels of all groups
   double in, out;           // positions of an image in the input and in the result
@@ -56,14 +56,14 @@ typedef struct {
 typedef struct {
   double batch, m, n, k;
   mp_dtype_t dtype;   // of the factors: the wider one of both operands' types
-  mp_dtype_t result;  // of the products
-  // How many products of such elements the program asks for, to make one: more than 1 for complex
-  // numbers, and for algorithms that add up several products of a narrower type.
+  mp_dtype_t result;  // of the matmuls
+  // How many matmuls of such elements the program asks for, to make one: more than 1 for complex
+  // numbers, and for algorithms that add up several matmuls of a narrower type.
   double passes;
   // The same where a machine can only multiply bf16, for factors of f32: what the precision says.
   double bf16_passes;
   mp_work_convolution_t convolution;
-} mp_work_product_t;
+} mp_work_matmul_t;
 
 typedef struct {
   mp_work_class_t work_class;
@@ -73,7 +73,7 @@ typedef struct {
   // Operations other than matmuls, on 32-bit numbers: wider numbers and complex ones count several
   // times.
   double vector_flops, vector_transcendentals;
-  mp_work_product_t product;  // batch is 0 if the op is no product
+  mp_work_matmul_t matmul;  // batch is 0 if the op is no matmul
 } mp_work_t;
 
 // The work of an op, or of all ops of a fused one. Control flow has none: the ops in its regions

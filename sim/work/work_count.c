@@ -79,7 +79,7 @@ void mp_work_count_select_and_scatter(const mp_op_t *op, mp_work_t *work) {
 }
 
 // Per element: the sums of x and x^2 are 3 operations, scaling and shifting 4; a gradient has two
-// more sums, of products, and a longer formula.
+// more sums, of matmuls, and a longer formula.
 void mp_work_count_batch_norm(const mp_op_t *op, mp_work_t *work) {
   const double each = op->code == MP_OP_BATCH_NORM_INFERENCE  ? 4
                       : op->code == MP_OP_BATCH_NORM_TRAINING ? 7

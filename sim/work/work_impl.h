@@ -25,7 +25,7 @@ void mp_work_count_sort(const mp_op_t *op, mp_work_t *work);
 void mp_work_count_fft(const mp_op_t *op, mp_work_t *work);
 void mp_work_count_rng(const mp_op_t *op, mp_work_t *work);
 void mp_work_count_random_bits(const mp_op_t *op, mp_work_t *work);
-// work_product.c
+// work_matmul.c
 void mp_work_count_dot(const mp_op_t *op, mp_work_t *work);
 void mp_work_count_convolution(const mp_op_t *op, mp_work_t *work);
 // work_call.c

@@ -16,9 +16,9 @@
 #include "sim/plan/plan.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
 #include "sim/spmd/partition/partition.h"
+#include "tests/fuzz/fuzz_chip.h"
 #include "tests/fuzz/fuzz_execute.h"
 #include "tests/fuzz/fuzz_pool.h"
-#include "tests/fuzz/fuzz_twin.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -144,7 +144,7 @@ static inline void fuzz_compile(mp_module_t *module, const uint8_t *data, size_t
   if (program == NULL) {
     mp_module_release(module);
   } else {
-    fuzz_twins(program, mp_hash_bytes(MP_HASH_START, data, size));
+    fuzz_chips(program, mp_hash_bytes(MP_HASH_START, data, size));
     was_run = fuzz_execute(program, data, size);
   }
   if (verified) fuzz_pool_add(data, size, was_run);

@@ -63,32 +63,32 @@ typedef enum {
 // The costs of matmuls (sim/chip/cost/README.md): first those of TPUs, then those of GPUs. Rates
 // are shares of the described peak rate of the element type, and of the described memory bandwidth,
 // so that they also hold for a faster chip.
-#define MP_CHIP_PRODUCT_FIGURES(X)                                                               \
-  X(product_launch, "product.launch", TIME, "fixed cost of a matmul")                            \
-  X(product_scratch_launch, "product.scratch_launch", TIME, "the same with all in VMEM")         \
-  X(product_scratch_narrow, "product.scratch_narrow", TIME, "more for results of 2 bytes there") \
-  X(product_ramp, "product.ramp", BYTES, "bytes that a matmul counts twice")                     \
-  X(product_step, "product.step", TIME, "cost per step through the windows")                     \
-  X(product_accumulate, "product.accumulate", TIME, "reading and writing 1,024 f32 sums")        \
-  X(product_fetch, "product.fetch", TIME, "latency of an operand's window")                      \
-  X(product_tile, "product.tile", LIST, "k, columns, rows while a tile is loaded")               \
-  X(product_rows, "product.rows", TIME, "8 x 128 results with their softmax in the kernel")      \
-  X(product_rows_again, "product.rows_again", LIST,                                              \
-    "ns for the same of recomputed rows: those that fill the lanes, others")                     \
-  X(product_inner_write, "product.inner_write", NUMBER, "times `write`, for an inner product")   \
-  X(product_ragged, "product.ragged", TIME, "128 rows of one group, in addition")                \
-  X(product_images, "product.images", TIME, "8 x 128 results with images in the lanes")          \
-  X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")               \
-  X(product_read, "product.read", NUMBER, "share of the bandwidth for windows")                  \
-  X(product_write, "product.write", LIST, "the same for results: of 2 bytes, of 4")              \
-  X(product_near_write, "product.near_write", LIST, "the same for results in VMEM")              \
-  X(product_ring_write, "product.ring_write", NUMBER, "times that, for a ring's parts in VMEM")  \
-  X(product_window, "product.window", BYTES, "VMEM for windows")                                 \
-  X(product_resident, "product.resident", BYTES, "the largest operand that is prefetched")       \
-  X(product_units, "product.units", NUMBER, "multiprocessors; tiles run in waves")               \
-  X(product_bf16, "product.bf16", LIST, "how 16-bit products run, MP_PRODUCT_GPU_...")           \
-  X(product_f32, "product.f32", LIST, "the same for TF32")                                       \
-  X(product_f8, "product.f8", LIST, "the same for 8 bits")
+#define MP_CHIP_PRODUCT_FIGURES(X)                                                             \
+  X(matmul_launch, "matmul.launch", TIME, "fixed cost of a matmul")                            \
+  X(matmul_scratch_launch, "matmul.scratch_launch", TIME, "the same with all in VMEM")         \
+  X(matmul_scratch_narrow, "matmul.scratch_narrow", TIME, "more for results of 2 bytes there") \
+  X(matmul_ramp, "matmul.ramp", BYTES, "bytes that a matmul counts twice")                     \
+  X(matmul_step, "matmul.step", TIME, "cost per step through the windows")                     \
+  X(matmul_accumulate, "matmul.accumulate", TIME, "reading and writing 1,024 f32 sums")        \
+  X(matmul_fetch, "matmul.fetch", TIME, "latency of an operand's window")                      \
+  X(matmul_tile, "matmul.tile", LIST, "k, columns, rows while a tile is loaded")               \
+  X(matmul_rows, "matmul.rows", TIME, "8 x 128 results with their softmax in the kernel")      \
+  X(matmul_rows_again, "matmul.rows_again", LIST,                                              \
+    "ns for the same of recomputed rows: those that fill the lanes, others")                   \
+  X(matmul_inner_write, "matmul.inner_write", NUMBER, "times `write`, for an inner product")   \
+  X(matmul_ragged, "matmul.ragged", TIME, "128 rows of one group, in addition")                \
+  X(matmul_images, "matmul.images", TIME, "8 x 128 results with images in the lanes")          \
+  X(matmul_rates, "matmul.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")               \
+  X(matmul_read, "matmul.read", NUMBER, "share of the bandwidth for windows")                  \
+  X(matmul_write, "matmul.write", LIST, "the same for results: of 2 bytes, of 4")              \
+  X(matmul_near_write, "matmul.near_write", LIST, "the same for results in VMEM")              \
+  X(matmul_ring_write, "matmul.ring_write", NUMBER, "times that, for a ring's parts in VMEM")  \
+  X(matmul_window, "matmul.window", BYTES, "VMEM for windows")                                 \
+  X(matmul_resident, "matmul.resident", BYTES, "the largest operand that is prefetched")       \
+  X(matmul_units, "matmul.units", NUMBER, "multiprocessors; tiles run in waves")               \
+  X(matmul_bf16, "matmul.bf16", LIST, "how 16-bit products run, MP_MATMUL_GPU_...")            \
+  X(matmul_f32, "matmul.f32", LIST, "the same for TF32")                                       \
+  X(matmul_f8, "matmul.f8", LIST, "the same for 8 bits")
 
 // Between a host and its devices (sim/model/clock).
 #define MP_CHIP_HOST_FIGURES(X)                                                       \
@@ -170,29 +170,29 @@ typedef enum {
   X(overlap_pipeline, "overlap.pipeline", NUMBER, "1: overlap across rounds of a loop")           \
   X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that run at a time")                   \
   X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")          \
-  X(overlap_units, "overlap.units", NUMBER, "share of `product.units` that one takes")            \
+  X(overlap_units, "overlap.units", NUMBER, "share of `matmul.units` that one takes")             \
   X(overlap_lost, "overlap.lost", NUMBER, "share that an overlapped matmul loses")
 
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
 // seconds; RATE in bytes a second; BYTES; LIST of numbers.
-#define MP_CHIP_FIGURES(X)                                                                  \
-  X(compiler, "compiler", COMPILER, "the compiler of the chip's programs")                  \
-  MP_CHIP_HOST_FIGURES(X)                                                                   \
-  MP_CHIP_OVERLAP_FIGURES(X)                                                                \
-  MP_CHIP_NETWORK_FIGURES(X)                                                                \
-  X(kernel_latency, "kernel.latency", TIME, "fixed cost of a kernel")                       \
-  X(scalar_latency, "kernel.scalar_latency", TIME, "the same for ops on single elements")   \
-  X(memory_share, "memory.share", NUMBER, "achieved share of the bandwidth")                \
-  X(memory_scratch, "memory.scratch", BYTES, "memory kept on chip between kernels")         \
-  X(memory_workspace, "memory.workspace", BYTES, "workspace of libraries' matmuls")         \
-  X(cluster_row, "cluster.row", NUMBER, "elements of a row that a kernel keeps on chip")    \
-  X(cluster_product_row, "cluster.product_row", NUMBER, "the same for one with a matmul")   \
-  X(cluster_mixed_row, "cluster.mixed_row", NUMBER, "the same with heads inside of tokens") \
-  X(cluster_cores, "cluster.cores", NUMBER, "cores of a device, each with its own VMEM")    \
-  X(cluster_carried, "cluster.carried", NUMBER, "share of VMEM for loop-carried values")    \
-  X(cluster_again, "cluster.again", LIST, "its compiler's cost of recomputed work")         \
-  MP_CHIP_PRODUCT_FIGURES(X)                                                                \
-  MP_CHIP_ATTENTION_FIGURES(X)                                                              \
+#define MP_CHIP_FIGURES(X)                                                                \
+  X(compiler, "compiler", COMPILER, "the compiler of the chip's programs")                \
+  MP_CHIP_HOST_FIGURES(X)                                                                 \
+  MP_CHIP_OVERLAP_FIGURES(X)                                                              \
+  MP_CHIP_NETWORK_FIGURES(X)                                                              \
+  X(kernel_latency, "kernel.latency", TIME, "fixed cost of a kernel")                     \
+  X(scalar_latency, "kernel.scalar_latency", TIME, "the same for ops on single elements") \
+  X(memory_share, "memory.share", NUMBER, "achieved share of the bandwidth")              \
+  X(memory_scratch, "memory.scratch", BYTES, "memory kept on chip between kernels")       \
+  X(memory_workspace, "memory.workspace", BYTES, "workspace of libraries' matmuls")       \
+  X(fusion_row, "fusion.row", NUMBER, "elements of a row that a kernel keeps on chip")    \
+  X(fusion_matmul_row, "fusion.matmul_row", NUMBER, "the same for one with a matmul")     \
+  X(fusion_mixed_row, "fusion.mixed_row", NUMBER, "the same with heads inside of tokens") \
+  X(fusion_cores, "fusion.cores", NUMBER, "cores of a device, each with its own VMEM")    \
+  X(fusion_carried, "fusion.carried", NUMBER, "share of VMEM for loop-carried values")    \
+  X(fusion_again, "fusion.again", LIST, "its compiler's cost of recomputed work")         \
+  MP_CHIP_PRODUCT_FIGURES(X)                                                              \
+  MP_CHIP_ATTENTION_FIGURES(X)                                                            \
   MP_CHIP_COST_FIGURES(X)
 
 #define MP_FIGURE_TYPE_COMPILER mp_chip_compiler_t

@@ -21,10 +21,10 @@ static bool attention_call_is_array(const mp_type_t *type, uint32_t least_rank) 
   return mp_type_is_tensor(type) && type->rank >= least_rank && mp_dtype_is_float(type->dtype);
 }
 
-static double attention_call_product(const mp_type_t *type, uint32_t count) {
-  double product = 1;
-  for (uint32_t i = 0; i < count; ++i) product *= (double)type->dims[i];
-  return product;
+static double attention_call_matmul(const mp_type_t *type, uint32_t count) {
+  double matmul = 1;
+  for (uint32_t i = 0; i < count; ++i) matmul *= (double)type->dims[i];
+  return matmul;
 }
 
 // ---- of TPUs ----
@@ -57,7 +57,7 @@ static bool attention_call_read_arrays(const mp_op_t *op, const mp_type_t **out_
   const bool is_plain = last[1] == of_keys[1];
   const int64_t width = is_plain || last[1] < last[0] ? last[1] : last[0];
   *out_queries = q;
-  out->heads = attention_call_product(q, q->rank - 2);
+  out->heads = attention_call_matmul(q, q->rank - 2);
   out->width = (double)width;
   out->queries = (double)(last[1] == width ? last[0] : last[1]);
   out->keys = (double)(of_keys[1] == width ? of_keys[0] : of_keys[1]);

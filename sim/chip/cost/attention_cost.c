@@ -5,7 +5,7 @@
 
 #include "sim/chip/rules/chip_rules.h"
 
-// Products of a block of scores in each pass: scores and result; scores again, and gradients.
+// Matmuls of a block of scores in each pass: scores and result; scores again, and gradients.
 static const double g_products[MP_ATTENTION_PASS_COUNT] = {2, 4, 3, 5};
 
 static double attention_cost_flops(const mp_attention_t *a, double scores) {

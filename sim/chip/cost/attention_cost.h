@@ -33,7 +33,7 @@ typedef struct {
 // itself, and its operands do.
 bool mp_attention_of_call(const mp_op_t *op, mp_attention_t *out_attention);
 
-// The operations of its products, of what the mask leaves.
+// The operations of its matmuls, of what the mask leaves.
 double mp_attention_flops(const mp_attention_t *attention);
 
 // The seconds of the kernel, without its latency.

@@ -4,16 +4,16 @@
 #include <math.h>
 
 #include "sim/base/table.h"
-#include "sim/chip/cost/product_cost.h"
+#include "sim/chip/cost/matmul_cost.h"
 
 // ---- what is not described ----
 
 // A chip of which nothing is known: round numbers in the proportions of its time. Its other figures
 // are made of these.
 #define CHIP_BF16_FLOPS 100e12
-// Operations of a product that the matrix unit does while the vector unit does one.
+// Operations of a matmul that the matrix unit does while the vector unit does one.
 #define CHIP_PRODUCTS_PER_VECTOR 32
-// Operations of a product in the time of one byte from memory.
+// Operations of a matmul in the time of one byte from memory.
 #define CHIP_PRODUCTS_PER_BYTE 240
 // Where f64 is not described it is emulated.
 #define CHIP_F32_PER_F64       32
@@ -76,12 +76,12 @@ static void chip_apply_rule(const chip_rule_t *rule, double *flops) {
   }
 }
 
-// A latency that is described replaces what figures say of products, too.
-static void chip_set_product_latency(mp_chip_figures_t *figures, double latency) {
-  mp_figure_list_t *lists[] = {&figures->product_bf16, &figures->product_f32, &figures->product_f8};
-  figures->product_launch = figures->product_scratch_launch = latency;
+// A latency that is described replaces what figures say of matmuls, too.
+static void chip_set_matmul_latency(mp_chip_figures_t *figures, double latency) {
+  mp_figure_list_t *lists[] = {&figures->matmul_bf16, &figures->matmul_f32, &figures->matmul_f8};
+  figures->matmul_launch = figures->matmul_scratch_launch = latency;
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); ++i) {
-    lists[i]->each[MP_PRODUCT_GPU_LAUNCH] = latency * 1e6;
+    lists[i]->each[MP_MATMUL_GPU_LAUNCH] = latency * 1e6;
   }
 }
 
@@ -109,13 +109,13 @@ mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
     chip_apply_rule(&g_rules[i], chip.flops);
   }
   chip.f32_by_bf16 = info->flops[MP_FLOP_F32] == 0;
-  const double products = chip.flops[MP_FLOP_BF16];
+  const double matmuls = chip.flops[MP_FLOP_BF16];
   chip.vector_flops =
       chip_or(info->vector_flops,
               mp_figure_or(figures->vector_rate,
-                           chip_or(info->flops[MP_FLOP_F32], products / CHIP_PRODUCTS_PER_VECTOR)));
+                           chip_or(info->flops[MP_FLOP_F32], matmuls / CHIP_PRODUCTS_PER_VECTOR)));
   chip.transcendental_flops = CHIP_TRANSCENDENTAL;
-  chip.memory_bandwidth = chip_or(info->memory_bandwidth, products / CHIP_PRODUCTS_PER_BYTE);
+  chip.memory_bandwidth = chip_or(info->memory_bandwidth, matmuls / CHIP_PRODUCTS_PER_BYTE);
   chip.launch_latency = chip_latency_or(info->launch_latency, CHIP_LAUNCH_LATENCY);
   chip.op_latency =
       chip_latency_or(info->op_latency, mp_figure_or(figures->kernel_latency, CHIP_OP_LATENCY));
@@ -123,7 +123,7 @@ mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   if (info->op_latency < 0) {
     chip.scalar_latency = mp_figure_or(figures->scalar_latency, chip.scalar_latency);
   } else {
-    chip_set_product_latency(&chip.figures, info->op_latency);
+    chip_set_matmul_latency(&chip.figures, info->op_latency);
   }
   chip.memory_bandwidth *= mp_figure_or(figures->memory_share, 1);
   const bool is_known = figures->compiler != MP_CHIP_COMPILER_PLAIN;

@@ -12,12 +12,12 @@
 #include "topology/pod.h"
 
 typedef struct {
-  // Products of matrices, operations per second by element type.
+  // Matmuls of matrices, operations per second by element type.
   double flops[MP_FLOP_KIND_COUNT];
-  // The tile of the matrix unit, to which products are padded up. 0: there is no such unit, and
-  // products of any shape run at their rate.
+  // The tile of the matrix unit, to which matmuls are padded up. 0: there is no such unit, and
+  // matmuls of any shape run at their rate.
   int32_t matrix_rows, matrix_columns;
-  // True where no f32 rate is described: products of f32 are made of bf16 ones.
+  // True where no f32 rate is described: matmuls of f32 are made of bf16 ones.
   bool f32_by_bf16;
   double vector_flops;                     // all other operations, per second, on 32-bit numbers
   double transcendental_flops;             // operations that an element of sine and its like takes
@@ -34,7 +34,7 @@ typedef struct {
 // that are not there or cannot be read (mp_chip_figures_find).
 MP_NODISCARD mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip);
 
-// The kind of rate for products of elements of this type.
+// The kind of rate for matmuls of elements of this type.
 mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype);
 
 // Changes the efficiencies of the classes that a calibration names: lines of the form `class:

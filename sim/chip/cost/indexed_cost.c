@@ -2,9 +2,9 @@
 // accesses a second are made as the chip can.
 #include <math.h>
 
-#include "sim/chip/clusters/cluster_kinds.h"
-#include "sim/chip/clusters/lookup.h"
 #include "sim/chip/cost/irregular_cost.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/fuse/lookup.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // A chip of which nothing is known moves 64 bytes at least, as caches do.
@@ -68,14 +68,14 @@ static bool indexed_cost_is_whole(const mp_chip_t *chip, const indexed_accesses_
 }
 
 // Seconds of bringing a table into the form from which a TPU looks it up: it is read as it lies,
-// and written, unless that is done in scratch memory.
+// and written, unless that is done in VMEM.
 static double indexed_cost_formed(const mp_chip_t *chip, const mp_op_t *op,
                                   const mp_lookup_t *lookup) {
   if (!mp_lookup_is_formed(op, lookup) ||
       !mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_table_layout)) {
     return 0;
   }
-  const double read = mp_cluster_tiled_bytes(op->operands[0]->type);
+  const double read = mp_chip_fusion_tiled_bytes(op->operands[0]->type);
   return (read + mp_lookup_form_bytes(op, lookup)) / chip->memory_bandwidth;
 }
 
@@ -86,7 +86,7 @@ static double indexed_cost_written(const mp_chip_t *chip, const mp_op_t *op,
   if (!mp_lookup_is_apart(&chip->figures, op) || lookup->lane < 0) return 0;
   const double line = LANES * indexed_cost_width(op->operands[0]->type);
   const double bytes = a->slices * a->rows * ceil(a->row_bytes / line) * line;
-  const double least = mp_cluster_tiled_bytes(op->results[0].type);
+  const double least = mp_chip_fusion_tiled_bytes(op->results[0].type);
   const bool is_copied =
       bytes > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_sparse_gather_layout);
   return is_copied ? 2 * bytes / chip->memory_bandwidth : 0;
@@ -188,7 +188,7 @@ static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
                                     const indexed_accesses_t *a) {
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return 0;
   const double form = indexed_cost_updated_form(op, a);
-  const double least = mp_cluster_tiled_bytes(op->results[0].type);
+  const double least = mp_chip_fusion_tiled_bytes(op->results[0].type);
   const bool is_near = form <= mp_figure_or(chip->figures.memory_scratch, 0);
   const bool is_copied =
       !is_near && form > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_layout);
@@ -220,7 +220,7 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
   for (uint32_t i = 0; i < dims.count; ++i) {
     if (dims.values[i] + 1 != (int64_t)type->rank) continue;
-    const bool is_free = is_tpu && !mp_cluster_has_last_in_tiles(type) &&
+    const bool is_free = is_tpu && !mp_chip_fusion_has_last_in_tiles(type) &&
                          mp_chip_rule(&chip->figures, MP_CHIP_RULE_reverse_outside_tiles);
     if (is_free) return 0;
     return mp_irregular_count(type) * mp_figure_or(chip->figures.reverse_element, 0);
@@ -231,7 +231,7 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 // ---- elements that stand apart ----
 
 // A TPU takes elements out of the lanes, or puts them there with others between (the gradient of
-// such a slice), by a product with ones and zeros: the time of one goes by the elements with those
+// such a slice), by a matmul with ones and zeros: the time of one goes by the elements with those
 // between. In other dimensions rows are read and written where they are.
 double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_pad = op->code == MP_OP_PAD;
@@ -239,7 +239,7 @@ double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || steps.count == 0) return 0;
   const double stride = (double)steps.values[steps.count - 1] + (is_pad ? 1 : 0);
   const mp_type_t *result = op->results[0].type;
-  if (stride <= 1 || (is_pad && !mp_cluster_has_last_in_lanes(result)) ||
+  if (stride <= 1 || (is_pad && !mp_chip_fusion_has_last_in_lanes(result)) ||
       !mp_chip_rule(&chip->figures, MP_CHIP_RULE_strided_by_matmul)) {
     return 0;
   }

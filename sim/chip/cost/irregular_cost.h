@@ -28,7 +28,7 @@ double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op);
 // Which part of that time is the overhead of the steps of a kernel's grid: with one step for the
 // same work and bytes it would be gone. 0 if the steps are not known.
 double mp_foreign_step_overhead(const mp_chip_t *chip, const mp_op_t *op);
-// The operations of its products.
+// The operations of its matmuls.
 double mp_foreign_flops(const mp_op_t *op);
 
 // Elements of an array; 0 of what is none.

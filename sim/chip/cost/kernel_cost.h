@@ -5,17 +5,17 @@
 #ifndef MINIPOD_SIM_CHIP_COST_KERNEL_COST_H_
 #define MINIPOD_SIM_CHIP_COST_KERNEL_COST_H_
 
-#include "sim/chip/clusters/cluster.h"
 #include "sim/chip/cost/chip.h"
+#include "sim/chip/fuse/chip_fusion.h"
 
-// The seconds of a cluster's kernel that moves so many bytes through memory, with its latency.
-double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
-                         const mp_cluster_t *cluster, double bytes);
+// The seconds of a fusion's kernel that moves so many bytes through memory, with its latency.
+double mp_kernel_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
+                         const mp_chip_fusion_t *fusion, double bytes);
 
 // The seconds of a kernel that does nothing but move so many bytes; of one on single elements.
 double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes);
 double mp_kernel_scalar_seconds(const mp_chip_t *chip);
-// The same of one that copies so many elements within scratch memory.
+// The same of one that copies so many elements within VMEM.
 double mp_kernel_near_copy_seconds(const mp_chip_t *chip, double elements);
 
 // What a kernel that moves so many bytes waits for its memory with nothing beside.

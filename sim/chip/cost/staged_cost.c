@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
 
 static double staged_cost_bytes(const mp_op_t *op) {
@@ -212,7 +212,7 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- windows ----
 
-// Where an array and its sums fit into scratch memory they go through memory once, and are turned
+// Where an array and its sums fit into VMEM they go through memory once, and are turned
 // and added up there. 2,048 sums of 2,048 have 2.4 to 2.7 times the bytes' time in the cycles of
 // v5e and v6e, which have more for copies than these take.
 #define STAGED_NEAR_PASSES 1.6
@@ -223,7 +223,7 @@ double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   mp_work_of_op(op, &work);
   const double steps = work.vector_flops / mp_vector_rate(chip);
   const double memory = staged_cost_bytes(op) / chip->memory_bandwidth;
-  const int64_t along = mp_cluster_cumulative(op);
+  const int64_t along = mp_chip_fusion_cumulative(op);
   if (along < 0 || !mp_chip_rule(figures, MP_CHIP_RULE_cumulative_scan)) {
     return fmax(steps, memory / mp_figure_or(figures->window_share, 1));
   }
@@ -238,14 +238,14 @@ double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- fft ----
 
-// A factor is a product of complex numbers: three of real ones, each a kernel.
+// A factor is a matmul of complex numbers: three of real ones, each a kernel.
 static double staged_cost_fft_kernels(const mp_chip_t *chip, double factors, double bytes) {
   enum { PRODUCTS = 3 };
   const mp_chip_figures_t *figures = &chip->figures;
-  const double launch = mp_figure_or(figures->product_launch, 0);
+  const double launch = mp_figure_or(figures->matmul_launch, 0);
   const bool is_near = bytes <= mp_figure_or(figures->memory_scratch, 0) &&
                        mp_chip_rule(figures, MP_CHIP_RULE_matmul_vmem_launch);
-  const double near = figures->product_scratch_launch + mp_figure_or(figures->product_step, 0);
+  const double near = figures->matmul_scratch_launch + mp_figure_or(figures->matmul_step, 0);
   return factors * PRODUCTS * (is_near ? mp_figure_or(near, launch) : launch);
 }
 
@@ -254,16 +254,16 @@ static bool staged_cost_is_returned(const mp_op_t *op) {
   const mp_op_t *end = op->parent->last;
   if (op->parent->parent_op != NULL) return false;
   for (uint32_t i = 0; i < end->num_operands; ++i) {
-    if (mp_cluster_root(end->operands[i])->op == op) return true;
+    if (mp_chip_fusion_root(end->operands[i])->op == op) return true;
   }
   return false;
 }
 
 // Complex arguments are taken apart into two arrays of real numbers, complex results put together
-// from them: read and written. So are others that do not fit into scratch memory.
+// from them: read and written. So are others that do not fit into VMEM.
 static double staged_cost_fft_parts(const mp_chip_t *chip, const mp_op_t *op) {
   const double scratch = mp_figure_or(chip->figures.memory_scratch, 0);
-  const mp_value_t *given = mp_cluster_root(op->operands[0]);
+  const mp_value_t *given = mp_chip_fusion_root(op->operands[0]);
   const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
   const bool is_argument = given->op == NULL && given->block->parent_op == NULL;
   double bytes = 0;
@@ -279,7 +279,7 @@ static double staged_cost_fft_parts(const mp_chip_t *chip, const mp_op_t *op) {
   return bytes;
 }
 
-// A length is done in factors, each a product with a small matrix; up to WHOLE in one: libtpu
+// A length is done in factors, each a matmul with a small matrix; up to WHOLE in one: libtpu
 // 0.0.52 for v6e takes no longer for rows of 200 and 256 than of 128 (26 to 30 us for 2^20
 // elements, 88 of 512).
 static double staged_cost_fft_factors(const mp_chip_t *chip, double length) {
@@ -344,7 +344,7 @@ static double staged_cost_steps(const mp_op_t *op) {
   return 1;
 }
 
-// Columns one after the other, and beside them products of blocks, which are exact ones.
+// Columns one after the other, and beside them matmuls of blocks, which are exact ones.
 double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   enum { EXACT_PASSES = 6, MATRICES_AT_ONCE = 8 };
   const mp_type_t *type = op->num_operands == 0 ? NULL : op->operands[0]->type;

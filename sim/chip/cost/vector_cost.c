@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // ---- element by element ----
@@ -49,7 +49,7 @@ static mp_dtype_t vector_cost_dtype(const mp_op_t *op) {
 // Quotients of integers have a figure of their own.
 static double vector_cost_each(const mp_chip_t *chip, const mp_op_t *op) {
   const vector_kind_t *kind = &g_kinds[op->code];
-  if (kind->figure == 0 || (mp_cluster_is_scaling_quotient(op) &&
+  if (kind->figure == 0 || (mp_chip_fusion_is_scaling_quotient(op) &&
                             mp_chip_rule(&chip->figures, MP_CHIP_RULE_quotient_by_scalar))) {
     return 1;
   }
@@ -97,7 +97,7 @@ static double vector_cost_reduce(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_type_t *type = op->operands[0]->type;
   double sum = vector_cost_region(chip, op->regions[0], vector_cost_count(type));
   const bool is_across = vector_cost_has_last(mp_op_ints(op, MP_ATTR_DIMENSIONS), type->rank);
-  if (is_across && mp_cluster_has_last_in_lanes(type)) {
+  if (is_across && mp_chip_fusion_has_last_in_lanes(type)) {
     sum += vector_cost_count(op->results[0].type) * mp_figure_or(chip->figures.vector_across, 0);
   }
   return sum;
@@ -121,9 +121,9 @@ static double vector_cost_operations(const mp_chip_t *chip, const mp_op_t *op) {
     }
     return vector_cost_elementwise(chip, op, count);
   }
-  if (mp_cluster_is_selection(&chip->figures, op)) {
+  if (mp_chip_fusion_is_selection(&chip->figures, op)) {
     enum { COMPARES_AND_SELECTS = 2 };
-    return COMPARES_AND_SELECTS * mp_cluster_op_count(op);
+    return COMPARES_AND_SELECTS * mp_chip_fusion_op_count(op);
   }
   if (op->code == MP_OP_REDUCE) return vector_cost_reduce(chip, op);
   if (op->code == MP_OP_TRANSPOSE) return vector_cost_transpose(chip, op);

@@ -24,7 +24,7 @@ static layout_matmul_dims_t layout_matmul_dims(const mp_op_t *op, uint32_t opera
 
 bool mp_tile_layout_is_matmul(const mp_op_t *op) {
   if (op->code != MP_OP_DOT_GENERAL) return op->code == MP_OP_CONVOLUTION;
-  // Without a contraction it is an elementwise product.
+  // Without a contraction it is an elementwise matmul.
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS);
   for (uint32_t i = 0; i < dims.count; ++i) {
     if (op->operands[0]->type->dims[dims.values[i]] != 1) return true;

@@ -1,11 +1,11 @@
 // How large values are in a chip's memory.
-#include "sim/chip/clusters/cluster_kinds.h"
-#include "sim/chip/memory/twin_memory.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/memory/chip_memory.h"
 
 uint64_t mp_memory_bytes(const mp_chip_figures_t *figures, const mp_type_t *type) {
   // Allocations begin at multiples of so many bytes.
   enum { OF_TPUS = 512, OF_OTHERS = 256 };
   const uint64_t to = figures->compiler == MP_CHIP_COMPILER_TPU ? OF_TPUS : OF_OTHERS;
-  const uint64_t bytes = (uint64_t)mp_cluster_bytes_of(figures, type);
+  const uint64_t bytes = (uint64_t)mp_chip_fusion_bytes_of(figures, type);
   return (bytes + to - 1) / to * to;
 }

@@ -1,9 +1,9 @@
-// What the files that plan the memory of a twin share.
+// What the files that plan the memory of a chip program share.
 #ifndef MINIPOD_SIM_CHIP_MEMORY_MEMORY_IMPL_H_
 #define MINIPOD_SIM_CHIP_MEMORY_MEMORY_IMPL_H_
 
 #include "sim/base/containers/array.h"
-#include "sim/chip/memory/twin_memory.h"
+#include "sim/chip/memory/chip_memory.h"
 
 typedef MP_ARRAY(mp_memory_place_t) mp_memory_places_t;
 
@@ -12,7 +12,7 @@ typedef MP_ARRAY(mp_memory_place_t) mp_memory_places_t;
 // Finds the places of all temporaries, in `arena`, those in the host's memory apart; offsets are
 // not set. `out_num_positions`: all positions are below it.
 MP_NODISCARD mp_status_t mp_memory_find_places(
-    const mp_chip_figures_t *figures, const mp_clusters_t *clusters, const mp_program_t *program,
+    const mp_chip_figures_t *figures, const mp_chip_fusions_t *fusions, const mp_program_t *program,
     const mp_memory_rings_t *rings, mp_arena_t *arena, mp_memory_places_t *out_places,
     mp_memory_places_t *out_host_places, uint32_t *out_num_positions);
 

@@ -1,10 +1,10 @@
-// What products that are rings need: parts of what moves, instead of the whole.
+// What matmuls that are rings need: parts of what moves, instead of the whole.
 //
 // A ring of libtpu goes both ways round, two parts at a time, while the next two come. Sums that
 // are scattered are added up in two parts of their own, which are there from the ring before on,
 // since nothing has to be written to them. Where parts of a factor add to the result, there are two
 // sums of it.
-#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/memory/memory_values.h"
 #include "sim/chip/rules/chip_rules.h"
 
@@ -18,7 +18,7 @@ static uint64_t memory_rings_bytes(const mp_memory_values_t *all, const mp_value
 static mp_memory_value_t *memory_rings_place(const mp_memory_values_t *all,
                                              const mp_value_t *value) {
   mp_memory_value_t *place = mp_memory_place_of(all, value);
-  const bool is_its_own = place->value == mp_cluster_root(value);
+  const bool is_its_own = place->value == mp_chip_fusion_root(value);
   return is_its_own && place->kind == MP_MEMORY_TEMPORARY && mp_memory_is_live(place) ? place
                                                                                       : NULL;
 }
@@ -30,7 +30,7 @@ static mp_status_t memory_rings_put(const mp_value_t *value, uint64_t bytes, uin
 
 static mp_status_t memory_rings_gather(const mp_memory_values_t *all, const mp_memory_ring_t *ring,
                                        mp_arena_t *arena, mp_memory_places_t *places) {
-  const uint32_t at = ring->product->id;
+  const uint32_t at = ring->matmul->id;
   const mp_value_t *whole = &ring->collective->results[0], *part = ring->collective->operands[0];
   mp_memory_value_t *place = memory_rings_place(all, whole);
   if (place == NULL) return NULL;
@@ -38,17 +38,17 @@ static mp_status_t memory_rings_gather(const mp_memory_values_t *all, const mp_m
   if (ring->is_last) place->kind = MP_MEMORY_ELSEWHERE;
   MP_RETURN_IF_ERROR(memory_rings_put(whole, parts < bytes ? parts : bytes, at, at, arena, places));
   if (!ring->adds) return NULL;
-  const mp_value_t *sum = &ring->product->results[0];
-  if (memory_rings_place(all, sum) == NULL) return NULL;  // in scratch memory
+  const mp_value_t *sum = &ring->matmul->results[0];
+  if (memory_rings_place(all, sum) == NULL) return NULL;  // in VMEM
   return memory_rings_put(sum, memory_rings_bytes(all, sum), at, at, arena, places);
 }
 
 // Where the ring before it ends that is in its block; where that begins, if there is none.
 static uint32_t memory_rings_before(const mp_memory_rings_t *rings, const mp_memory_ring_t *ring) {
-  uint32_t before = ring->product->parent->first->id;
+  uint32_t before = ring->matmul->parent->first->id;
   for (uint32_t i = 0; i < rings->count; ++i) {
-    const mp_op_t *other = rings->items[i].product;
-    const bool is_before = other->parent == ring->product->parent && other->id < ring->product->id;
+    const mp_op_t *other = rings->items[i].matmul;
+    const bool is_before = other->parent == ring->matmul->parent && other->id < ring->matmul->id;
     if (is_before && other->id >= before) before = other->id + 1;
   }
   return before;
@@ -58,7 +58,7 @@ static mp_status_t memory_rings_scatter(const mp_memory_values_t *all,
                                         const mp_memory_rings_t *rings,
                                         const mp_memory_ring_t *ring, mp_arena_t *arena,
                                         mp_memory_places_t *places) {
-  const uint32_t at = ring->product->id;
+  const uint32_t at = ring->matmul->id;
   const mp_value_t *whole = ring->collective->operands[0], *part = &ring->collective->results[0];
   mp_memory_value_t *place = memory_rings_place(all, whole);
   if (place == NULL || place->first != at) return NULL;

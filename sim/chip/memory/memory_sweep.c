@@ -1,19 +1,19 @@
 // One backward sweep: when an op is looked at, all readers of its results have told of themselves.
-#include "sim/chip/clusters/cluster_kinds.h"
-#include "sim/chip/clusters/lookup.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/fuse/lookup.h"
 #include "sim/chip/memory/memory_values.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
 static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block);
 
-// ---- clusters ----
+// ---- fusions ----
 
-static void memory_sweep_take(mp_memory_values_t *all, uint32_t cluster, const mp_value_t *value,
+static void memory_sweep_take(mp_memory_values_t *all, uint32_t fusion, const mp_value_t *value,
                               bool is_along) {
-  mp_memory_value_t *taken = &all->values[mp_cluster_root(value)->id];
-  taken->is_along = is_along && (taken->taken_by != cluster || taken->is_along);
-  taken->taken_by = cluster;
+  mp_memory_value_t *taken = &all->values[mp_chip_fusion_root(value)->id];
+  taken->is_along = is_along && (taken->taken_by != fusion || taken->is_along);
+  taken->taken_by = fusion;
 }
 
 static bool memory_sweep_is_aliased(const mp_op_t *op, uint32_t operand) {
@@ -23,66 +23,66 @@ static bool memory_sweep_is_aliased(const mp_op_t *op, uint32_t operand) {
   return false;
 }
 
-// Whether operand `operand` is read just when the elements of the results are made. Of a product
+// Whether operand `operand` is read just when the elements of the results are made. Of a matmul
 // only what reads its result is done then; a reduction sums elements up as they are made.
-static bool memory_sweep_is_along(const mp_chip_figures_t *figures, const mp_cluster_t *cluster,
-                                  const mp_cluster_member_t *member, mp_cluster_kind_t kind,
+static bool memory_sweep_is_along(const mp_chip_figures_t *figures, const mp_chip_fusion_t *fusion,
+                                  const mp_chip_fusion_member_t *member, mp_chip_fusion_kind_t kind,
                                   uint32_t operand) {
   const mp_op_t *op = member->op;
-  if (kind == MP_CLUSTER_UPDATE) return operand < op->num_results;
+  if (kind == MP_CHIP_FUSION_UPDATE) return operand < op->num_results;
   if (op->code == MP_OP_CUSTOM_CALL) return memory_sweep_is_aliased(op, operand);
   const bool is_sum = figures->compiler != MP_CHIP_COMPILER_PLAIN &&
-                      cluster->leader->code == MP_OP_REDUCE && !cluster->is_rows;
-  const bool is_before = cluster->has_hero && op != cluster->leader && !member->is_epilogue;
+                      fusion->hero->code == MP_OP_REDUCE && !fusion->is_rows;
+  const bool is_before = fusion->has_hero && op != fusion->hero && !member->is_epilogue;
   if (is_before && !(is_sum && mp_chip_rule(figures, MP_CHIP_RULE_reduce_in_place))) return false;
   return op->code != MP_OP_TRANSPOSE &&
-         mp_cluster_goes_along(op, kind, mp_cluster_value_count(op->operands[operand]));
+         mp_chip_fusion_goes_along(op, kind, mp_chip_fusion_value_count(op->operands[operand]));
 }
 
-static void memory_sweep_note_made(mp_memory_values_t *all, const mp_cluster_t *cluster,
+static void memory_sweep_note_made(mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
                                    uint32_t number) {
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
-       at = all->clusters->members.items[at].next) {
-    const mp_op_t *op = all->clusters->members.items[at].op;
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
+       at = all->fusions->members.items[at].next) {
+    const mp_op_t *op = all->fusions->members.items[at].op;
     for (uint32_t i = 0; i < op->num_results; ++i) all->values[op->results[i].id].made_by = number;
   }
 }
 
-// Whether elements that the cluster has made change their places in the op, or many are wanted for
+// Whether elements that the fusion has made change their places in the op, or many are wanted for
 // one.
-static bool memory_sweep_mixes(const mp_memory_values_t *all, const mp_cluster_t *cluster,
-                               const mp_op_t *op, const mp_work_t *work, mp_cluster_kind_t kind,
+static bool memory_sweep_mixes(const mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
+                               const mp_op_t *op, const mp_work_t *work, mp_chip_fusion_kind_t kind,
                                uint32_t number) {
-  if (mp_cluster_is_generator(op) || kind == MP_CLUSTER_UPDATE) return false;
+  if (mp_chip_fusion_is_generator(op) || kind == MP_CHIP_FUSION_UPDATE) return false;
   const bool is_moving = work->work_class == MP_WORK_COPY || work->work_class == MP_WORK_GATHER;
   bool is_of_own = false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    is_of_own |= all->values[mp_cluster_root(op->operands[i])->id].made_by == number;
+    is_of_own |= all->values[mp_chip_fusion_root(op->operands[i])->id].made_by == number;
   }
   if (!is_of_own) return false;
-  if (is_moving || kind == MP_CLUSTER_WINDOW) return true;
-  return kind == MP_CLUSTER_REDUCTION &&
-         (all->figures->compiler == MP_CHIP_COMPILER_PLAIN || cluster->is_rows ||
+  if (is_moving || kind == MP_CHIP_FUSION_WINDOW) return true;
+  return kind == MP_CHIP_FUSION_REDUCTION &&
+         (all->figures->compiler == MP_CHIP_COMPILER_PLAIN || fusion->is_rows ||
           !mp_chip_rule(all->figures, MP_CHIP_RULE_reduce_in_place));
 }
 
-// Finds out which values the cluster's ops only read so. False: there are none, because some of its
+// Finds out which values the fusion's ops only read so. False: there are none, because some of its
 // ops mix what others make.
-static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *cluster,
+static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
                                   uint32_t number) {
   bool is_plain = true;
-  memory_sweep_note_made(all, cluster, number);
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
-       at = all->clusters->members.items[at].next) {
-    const mp_cluster_member_t *member = &all->clusters->members.items[at];
+  memory_sweep_note_made(all, fusion, number);
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
+       at = all->fusions->members.items[at].next) {
+    const mp_chip_fusion_member_t *member = &all->fusions->members.items[at];
     const mp_op_t *op = member->op;
     mp_work_t work;
-    const mp_cluster_kind_t kind = mp_cluster_kind(all->figures, op, &work);
+    const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(all->figures, op, &work);
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       memory_sweep_take(all, number, op->operands[i],
-                        memory_sweep_is_along(all->figures, cluster, member, kind, i));
+                        memory_sweep_is_along(all->figures, fusion, member, kind, i));
     }
-    is_plain = is_plain && !memory_sweep_mixes(all, cluster, op, &work, kind, number);
+    is_plain = is_plain && !memory_sweep_mixes(all, fusion, op, &work, kind, number);
   }
   return is_plain;
 }
@@ -115,7 +115,7 @@ static void memory_sweep_copy_rows(mp_memory_values_t *all, const mp_value_t *va
   }
 }
 
-// Tables lie as lookups want them: in scratch memory, but not for SparseCores.
+// Tables lie as lookups want them: in VMEM, but not for SparseCores.
 static void memory_sweep_copy_table(mp_memory_values_t *all, const mp_op_t *op, uint32_t at) {
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
   if (lookup.is_stepwise || !mp_lookup_is_formed(op, &lookup)) return;
@@ -127,37 +127,37 @@ static void memory_sweep_copy_table(mp_memory_values_t *all, const mp_op_t *op, 
 }
 
 // What a GPU writes between the kernels of one op lies beside the op's result.
-static void memory_sweep_selected(mp_memory_values_t *all, const mp_cluster_t *cluster) {
+static void memory_sweep_selected(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
   if (all->figures->compiler != MP_CHIP_COMPILER_GPU) return;
-  for (uint32_t m = cluster->first_member; m != MP_CLUSTER_NONE;
-       m = all->clusters->members.items[m].next) {
-    const mp_op_t *op = all->clusters->members.items[m].op;
-    const double bytes = mp_cluster_selected_bytes(op);
+  for (uint32_t m = fusion->first_member; m != MP_CHIP_FUSION_NONE;
+       m = all->fusions->members.items[m].next) {
+    const mp_op_t *op = all->fusions->members.items[m].op;
+    const double bytes = mp_chip_fusion_selected_bytes(op);
     if (bytes == 0 || !mp_chip_rule(all->figures, MP_CHIP_RULE_select_scatter_kernels)) continue;
     mp_memory_value_t *place = &all->values[op->results[0].id];
     place->copied = (uint64_t)bytes;
-    place->copied_first = place->copied_last = cluster->last->id;
+    place->copied_first = place->copied_last = fusion->last->id;
   }
 }
 
-static void memory_sweep_copies(mp_memory_values_t *all, const mp_cluster_t *cluster) {
+static void memory_sweep_copies(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
   if (all->figures->compiler != MP_CHIP_COMPILER_TPU) return;
-  const uint32_t at = cluster->last->id;
-  for (uint32_t m = cluster->first_member; m != MP_CLUSTER_NONE;
-       m = all->clusters->members.items[m].next) {
-    const mp_op_t *op = all->clusters->members.items[m].op;
+  const uint32_t at = fusion->last->id;
+  for (uint32_t m = fusion->first_member; m != MP_CHIP_FUSION_NONE;
+       m = all->fusions->members.items[m].next) {
+    const mp_op_t *op = all->fusions->members.items[m].op;
     if (op->code == MP_OP_GATHER) memory_sweep_copy_table(all, op, at);
     if (op->code == MP_OP_REDUCE_WINDOW) memory_sweep_copy_rows(all, op->operands[0], at);
     if (op->code == MP_OP_CONVOLUTION) memory_sweep_copy_rows(all, &op->results[0], at);
   }
 }
 
-// ---- what clusters read and write ----
+// ---- what fusions read and write ----
 
-// Whether a result that the cluster writes may be written over a value that it reads. What is to
+// Whether a result that the fusion writes may be written over a value that it reads. What is to
 // lie in a donated argument's memory is for that argument. On TPUs no other kernel has the operand
 // where main's result is to be than one that updates it.
-static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_cluster_t *cluster,
+static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
                                      const mp_memory_value_t *value,
                                      const mp_memory_value_t *written) {
   if (written->bytes != value->bytes) return false;
@@ -167,43 +167,43 @@ static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_clu
   if (value->kind != MP_MEMORY_TEMPORARY || alias >= 0) return false;
   mp_work_t work;
   return !is_result || all->figures->compiler != MP_CHIP_COMPILER_TPU ||
-         mp_cluster_kind(all->figures, cluster->leader, &work) == MP_CLUSTER_UPDATE ||
+         mp_chip_fusion_kind(all->figures, fusion->hero, &work) == MP_CHIP_FUSION_UPDATE ||
          !mp_chip_rule(all->figures, MP_CHIP_RULE_result_not_in_place);
 }
 
-static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluster_t *cluster,
+static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
                                   uint32_t number, const mp_value_t *value) {
-  const mp_memory_value_t *read = &all->values[mp_cluster_root(value)->id];
+  const mp_memory_value_t *read = &all->values[mp_chip_fusion_root(value)->id];
   const mp_memory_value_t *place = mp_memory_place_of(all, value);
   if (read->taken_by != number || !read->is_along) return MP_MEMORY_NOBODY;
-  const mp_cluster_access_t *writes =
-      mp_cluster_accesses(all->clusters, cluster) + cluster->num_reads;
-  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+  const mp_chip_fusion_access_t *writes =
+      mp_chip_fusion_accesses(all->fusions, fusion) + fusion->num_reads;
+  for (uint32_t i = 0; i < fusion->num_writes; ++i) {
     const mp_memory_value_t *written = mp_memory_place_of(all, writes[i].value);
-    const bool is_free = written->first == cluster->last->id;
-    if (is_free && memory_sweep_may_inherit(all, cluster, place, written))
+    const bool is_free = written->first == fusion->last->id;
+    if (is_free && memory_sweep_may_inherit(all, fusion, place, written))
       return writes[i].value->id;
   }
   return MP_MEMORY_NOBODY;
 }
 
-// Whether the cluster updates the array: whatever else it does, that is done in its place.
-static bool memory_sweep_is_updated(const mp_memory_values_t *all, const mp_cluster_t *cluster,
+// Whether the fusion updates the array: whatever else it does, that is done in its place.
+static bool memory_sweep_is_updated(const mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
                                     const mp_value_t *array) {
-  const mp_op_t *op = cluster->leader;
+  const mp_op_t *op = fusion->hero;
   mp_work_t work;
-  if (mp_cluster_kind(all->figures, op, &work) != MP_CLUSTER_UPDATE) return false;
+  if (mp_chip_fusion_kind(all->figures, op, &work) != MP_CHIP_FUSION_UPDATE) return false;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    if (mp_cluster_root(op->operands[i]) == mp_cluster_root(array)) return true;
+    if (mp_chip_fusion_root(op->operands[i]) == mp_chip_fusion_root(array)) return true;
   }
   return false;
 }
 
-static void memory_sweep_cluster(mp_memory_values_t *all, const mp_cluster_t *cluster) {
-  const uint32_t number = (uint32_t)(cluster - all->clusters->clusters.items);
-  const mp_cluster_access_t *access = mp_cluster_accesses(all->clusters, cluster);
-  const mp_op_t *op = cluster->last;
-  for (uint32_t i = cluster->num_reads; i < cluster->num_reads + cluster->num_writes; ++i) {
+static void memory_sweep_fusion(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
+  const uint32_t number = (uint32_t)(fusion - all->fusions->fusions.items);
+  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(all->fusions, fusion);
+  const mp_op_t *op = fusion->last;
+  for (uint32_t i = fusion->num_reads; i < fusion->num_reads + fusion->num_writes; ++i) {
     mp_memory_value_t *place = mp_memory_place_of(all, access[i].value);
     mp_memory_extend(place, op->id);
     if (access[i].is_scratch && place->kind == MP_MEMORY_TEMPORARY) {
@@ -211,14 +211,14 @@ static void memory_sweep_cluster(mp_memory_values_t *all, const mp_cluster_t *cl
     }
     mp_memory_hand_over(all, access[i].value);
   }
-  memory_sweep_copies(all, cluster);
-  memory_sweep_selected(all, cluster);
-  const bool is_plain = memory_sweep_take_all(all, cluster, number);
-  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+  memory_sweep_copies(all, fusion);
+  memory_sweep_selected(all, fusion);
+  const bool is_plain = memory_sweep_take_all(all, fusion, number);
+  for (uint32_t i = 0; i < fusion->num_reads; ++i) {
     const mp_value_t *value = access[i].value;
-    const bool may_share = is_plain || memory_sweep_is_updated(all, cluster, value);
+    const bool may_share = is_plain || memory_sweep_is_updated(all, fusion, value);
     const uint32_t heir =
-        may_share ? memory_sweep_heir(all, cluster, number, value) : MP_MEMORY_NOBODY;
+        may_share ? memory_sweep_heir(all, fusion, number, value) : MP_MEMORY_NOBODY;
     mp_memory_read(all, op, value, op->id, heir);
   }
 }
@@ -242,7 +242,7 @@ static void memory_sweep_whole(mp_memory_values_t *all, const mp_op_t *op) {
 static void memory_sweep_update_there(mp_memory_values_t *all, const mp_op_t *op) {
   mp_memory_extend(mp_memory_place_of(all, &op->results[0]), op->id);
   mp_memory_hand_over(all, &op->results[0]);
-  const mp_op_t *from = mp_cluster_root(op->operands[1])->op;
+  const mp_op_t *from = mp_chip_fusion_root(op->operands[1])->op;
   if (from != NULL && mp_op_crosses(from)) {
     mp_memory_place_of(all, &from->results[0])->kind = MP_MEMORY_ELSEWHERE;
   } else {
@@ -255,7 +255,7 @@ static void memory_sweep_update_there(mp_memory_values_t *all, const mp_op_t *op
 static void memory_sweep_of_host(mp_memory_values_t *all, const mp_op_t *op) {
   mp_memory_value_t *place = mp_memory_place_of(all, &op->results[0]);
   if (!mp_memory_is_live(place)) return;
-  if (mp_cluster_is_generator(op)) {
+  if (mp_chip_fusion_is_generator(op)) {
     mp_memory_extend(place, op->id);
     mp_memory_hand_over(all, &op->results[0]);
   } else if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) {
@@ -274,7 +274,7 @@ static void memory_sweep_of_host(mp_memory_values_t *all, const mp_op_t *op) {
 static void memory_sweep_list_ends(mp_memory_values_t *all, const mp_block_t *block) {
   const mp_op_t *terminator = mp_block_terminator(block);
   for (uint32_t i = terminator->num_operands; i-- > 0;) {
-    const mp_value_t *end = mp_cluster_root(terminator->operands[i]);
+    const mp_value_t *end = mp_chip_fusion_root(terminator->operands[i]);
     if (end->op != NULL && end->op->parent == block) all->values[end->id].end = i;
   }
 }
@@ -282,7 +282,7 @@ static void memory_sweep_list_ends(mp_memory_values_t *all, const mp_block_t *bl
 // The value that a block ends with at `i`, if that is its own: made in it, and no other result.
 static const mp_value_t *memory_sweep_own_end(mp_memory_values_t *all, const mp_block_t *block,
                                               uint32_t i) {
-  const mp_value_t *end = mp_cluster_root(mp_block_terminator(block)->operands[i]);
+  const mp_value_t *end = mp_chip_fusion_root(mp_block_terminator(block)->operands[i]);
   if (end->op == NULL || end->op->parent != block || end->op->code == MP_OP_CONSTANT) return NULL;
   const mp_memory_value_t *value = &all->values[end->id];
   if (value->end == MP_MEMORY_NOBODY) memory_sweep_list_ends(all, block);
@@ -292,7 +292,7 @@ static const mp_value_t *memory_sweep_own_end(mp_memory_values_t *all, const mp_
 static void memory_sweep_read_ends(mp_memory_values_t *all, const mp_block_t *block) {
   const mp_op_t *terminator = mp_block_terminator(block);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    if (mp_cluster_root(terminator->operands[i]) == &block->args[i]) continue;
+    if (mp_chip_fusion_root(terminator->operands[i]) == &block->args[i]) continue;
     mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
   }
 }
@@ -314,7 +314,8 @@ static void memory_sweep_carry(mp_memory_values_t *all, const mp_value_t *arg,
 // The loop has the place of a value from its beginning to its end.
 static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loop, uint32_t i) {
   const mp_value_t *arg = &loop->regions[1]->args[i];
-  const bool is_same = mp_cluster_root(mp_block_terminator(loop->regions[1])->operands[i]) == arg;
+  const bool is_same =
+      mp_chip_fusion_root(mp_block_terminator(loop->regions[1])->operands[i]) == arg;
   const mp_value_t *next = is_same ? NULL : memory_sweep_own_end(all, loop->regions[1], i);
   if (next != NULL) memory_sweep_carry(all, arg, next);
   mp_memory_unite(all, arg, &loop->regions[0]->args[i]);
@@ -326,7 +327,7 @@ static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loo
   }
   if (!is_same) {
     // A constant that the loop makes itself is nowhere before it.
-    if (mp_cluster_makes_start(all->figures, loop, i)) return;
+    if (mp_chip_fusion_makes_start(all->figures, loop, i)) return;
     mp_memory_read(all, loop, loop->operands[i], loop->id, arg->id);
   } else if (mp_memory_is_live(place)) {
     // Nothing is written over it: the loop reads it where it is.
@@ -385,8 +386,8 @@ static void memory_sweep_op(mp_memory_values_t *all, const mp_op_t *op) {
     memory_sweep_of_host(all, op);
     return;
   }
-  const mp_cluster_t *cluster = mp_cluster_at(all->clusters, op);
-  if (cluster != NULL) memory_sweep_cluster(all, cluster);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(all->fusions, op);
+  if (fusion != NULL) memory_sweep_fusion(all, fusion);
   const bool is_kernel = !mp_op_crosses(op) && mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL &&
                          !mp_plan_is_collective(op);
   if (!is_kernel) memory_sweep_whole(all, op);
@@ -401,10 +402,10 @@ static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block)
 // What devices exchanged is copied to the result's memory when the program ends, or leaves scratch
 // memory for it. Returns whether this result is such.
 static bool memory_sweep_land(mp_memory_values_t *all, const mp_value_t *value) {
-  if (!mp_cluster_is_received(all->figures, value)) return false;
+  if (!mp_chip_fusion_is_received(all->figures, value)) return false;
   mp_memory_value_t *place = mp_memory_place_of(all, value);
   if (place->kind != MP_MEMORY_TEMPORARY) return false;
-  if (mp_cluster_is_received_near(all->figures, (double)place->bytes)) {
+  if (mp_chip_fusion_is_received_near(all->figures, (double)place->bytes)) {
     place->kind = MP_MEMORY_ELSEWHERE;
   }
   return true;
@@ -430,8 +431,8 @@ static void memory_sweep_results(mp_memory_values_t *all) {
 static void memory_sweep_copy_donated(mp_memory_values_t *all, const mp_value_t *argument,
                                       const mp_value_t *result) {
   mp_memory_value_t *place = mp_memory_place_of(all, argument);
-  if (!mp_cluster_is_received(all->figures, result) || !mp_memory_is_live(place)) return;
-  if (mp_cluster_is_sent_from(result, argument) || place->kind != MP_MEMORY_ARGUMENT) return;
+  if (!mp_chip_fusion_is_received(all->figures, result) || !mp_memory_is_live(place)) return;
+  if (mp_chip_fusion_is_sent_from(result, argument) || place->kind != MP_MEMORY_ARGUMENT) return;
   place->copied = place->bytes;
   place->copied_first = 1;
   place->copied_last = place->last;
@@ -469,13 +470,14 @@ static mp_status_t memory_sweep_add_places(const mp_memory_value_t *place, uint3
       arena, places, (mp_memory_place_t){place->value, place->bytes, place->first, place->last, 0});
 }
 
-mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
-                                  const mp_program_t *program, const mp_memory_rings_t *rings,
-                                  mp_arena_t *arena, mp_memory_places_t *out_places,
+mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures,
+                                  const mp_chip_fusions_t *fusions, const mp_program_t *program,
+                                  const mp_memory_rings_t *rings, mp_arena_t *arena,
+                                  mp_memory_places_t *out_places,
                                   mp_memory_places_t *out_host_places,
                                   uint32_t *out_num_positions) {
   mp_memory_values_t all;
-  MP_RETURN_IF_ERROR(mp_memory_values_create(figures, clusters, program, arena, &all));
+  MP_RETURN_IF_ERROR(mp_memory_values_create(figures, fusions, program, arena, &all));
   memory_sweep_results(&all);
   memory_sweep_block(&all, program->partitioned->main->body);
   memory_sweep_arguments(&all);

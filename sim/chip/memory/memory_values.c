@@ -1,6 +1,6 @@
 #include "sim/chip/memory/memory_values.h"
 
-#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
 
 // ---- numbers ----
 
@@ -34,9 +34,9 @@ static void memory_values_enter(mp_memory_values_t *all, const mp_chip_figures_t
                                                .parent = value->id,
                                                .first = UINT32_MAX,
                                                .heir = MP_MEMORY_NOBODY,
-                                               .taken_by = MP_CLUSTER_NONE,
+                                               .taken_by = MP_CHIP_FUSION_NONE,
                                                .end = MP_MEMORY_NOBODY,
-                                               .made_by = MP_CLUSTER_NONE,
+                                               .made_by = MP_CHIP_FUSION_NONE,
                                                .kind = kind,
                                                .bytes = mp_memory_bytes(figures, value->type)};
 }
@@ -60,12 +60,12 @@ static void memory_values_enter_block(mp_memory_values_t *all, const mp_chip_fig
   }
 }
 
-mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
-                                    const mp_program_t *program, mp_arena_t *arena,
-                                    mp_memory_values_t *out_values) {
+mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures,
+                                    const mp_chip_fusions_t *fusions, const mp_program_t *program,
+                                    mp_arena_t *arena, mp_memory_values_t *out_values) {
   mp_memory_values_t all = {.figures = figures,
                             .scratch = mp_figure_or(figures->memory_scratch, 0),
-                            .clusters = clusters,
+                            .fusions = fusions,
                             .program = program};
   all.num_values = mp_module_number_values(program->partitioned);
   all.num_positions = memory_values_number(program->partitioned->main->body, 1);
@@ -83,7 +83,7 @@ const mp_block_t *mp_memory_block_of(const mp_value_t *value) {
 }
 
 mp_memory_value_t *mp_memory_place_of(const mp_memory_values_t *all, const mp_value_t *value) {
-  uint32_t id = mp_cluster_root(value)->id;
+  uint32_t id = mp_chip_fusion_root(value)->id;
   while (all->values[id].parent != id) {
     all->values[id].parent = all->values[all->values[id].parent].parent;
     id = all->values[id].parent;
@@ -140,7 +140,7 @@ static void memory_values_set_heir(mp_memory_value_t *place, uint32_t at, uint32
 
 void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t *value,
                     uint32_t at, uint32_t heir) {
-  const mp_value_t *root = mp_cluster_root(value);
+  const mp_value_t *root = mp_chip_fusion_root(value);
   mp_memory_value_t *place = mp_memory_place_of(all, root);
   const mp_op_t *loop = memory_values_loop_between(op, root);
   if (loop != NULL) {

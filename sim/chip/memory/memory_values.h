@@ -22,9 +22,9 @@ typedef struct {
   uint32_t first, last;  // positions at which it is written and read; first > last: nowhere
   uint32_t heir;         // the value that may be written over it, at `heir_at`, as it is read last
   uint32_t heir_at;
-  uint32_t taken_by;  // the cluster that was last found to take its elements itself,
+  uint32_t taken_by;  // the fusion that was last found to take its elements itself,
   bool is_along;      // and whether it only does so where it makes those of its results
-  uint32_t made_by;   // the cluster that was last found to make it
+  uint32_t made_by;   // the fusion that was last found to make it
   uint32_t end;       // of one that its block ends with: at which operand of the end first
   uint32_t result;    // RESULT: which one of main
   uint64_t copied;    // bytes of a copy beside it, in another order of dimensions or while it
@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
   const mp_chip_figures_t *figures;
   double scratch;  // bytes of memory that values can stay in beside that of the device
-  const mp_clusters_t *clusters;
+  const mp_chip_fusions_t *fusions;
   const mp_program_t *program;
   mp_memory_value_t *values;  // by id
   uint32_t num_values, num_positions;
@@ -45,7 +45,7 @@ typedef struct {
 
 // Numbers values and ops, and gives each value a set of its own. All lies in `arena`.
 MP_NODISCARD mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures,
-                                                 const mp_clusters_t *clusters,
+                                                 const mp_chip_fusions_t *fusions,
                                                  const mp_program_t *program, mp_arena_t *arena,
                                                  mp_memory_values_t *out_values);
 
@@ -61,7 +61,7 @@ uint32_t mp_memory_end_of(const mp_op_t *control);
 void mp_memory_extend(mp_memory_value_t *place, uint32_t at);
 // Makes the places of two values one.
 void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_value_t *b);
-// An op, or the cluster that is done at its place, reads a value at a position, and may write
+// An op, or the fusion that is done at its place, reads a value at a position, and may write
 // `heir` (NOBODY: none) over it. In a loop to which the value comes from outside it is needed until
 // the loop ends.
 void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t *value,

@@ -3,11 +3,11 @@
 #ifndef MINIPOD_SIM_CHIP_PRINT_CHIP_PRINT_H_
 #define MINIPOD_SIM_CHIP_PRINT_CHIP_PRINT_H_
 
-#include "sim/chip/twin.h"
+#include "sim/chip/chip_program.h"
 
 typedef struct {
   const mp_chip_t *chip;
-  const mp_twin_t *twin;
+  const mp_chip_program_t *chip_program;
   const char *file;  // the program's, and `target` is how the user names the pod; borrowed
   const char *target;
   uint32_t num_devices;  // of the program

@@ -1,15 +1,15 @@
-// Which ops and values a kernel of the twin has.
+// Which ops and values a kernel of the chip program has.
 #include <string.h>
 
 #include "sim/base/hash.h"
 #include "sim/chip/print/chip_print_impl.h"
 
 static mp_status_t chip_print_fusions_index(mp_chip_print_fusions_t *fusions) {
-  for (uint32_t i = 0; i < fusions->clusters.clusters.count; ++i) {
-    const mp_cluster_t *cluster = &fusions->clusters.clusters.items[i];
-    if (cluster->first_member == MP_CLUSTER_NONE) continue;
-    const mp_chip_print_entry_t entry = {mp_hash_pointer(cluster->leader), cluster};
-    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(fusions->arena, &fusions->by_leader, &entry));
+  for (uint32_t i = 0; i < fusions->fusions.fusions.count; ++i) {
+    const mp_chip_fusion_t *fusion = &fusions->fusions.fusions.items[i];
+    if (fusion->first_member == MP_CHIP_FUSION_NONE) continue;
+    const mp_chip_print_entry_t entry = {mp_hash_pointer(fusion->hero), fusion};
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(fusions->arena, &fusions->by_hero, &entry));
   }
   return NULL;
 }
@@ -18,8 +18,8 @@ mp_status_t mp_chip_print_find(const mp_chip_print_request_t *request,
                                mp_chip_print_fusions_t *out) {
   *out = (mp_chip_print_fusions_t){0};
   MP_RETURN_IF_ERROR(mp_arena_create(&out->arena));
-  MP_RETURN_IF_ERROR(mp_clusters_find(request->twin->program->partitioned, &request->chip->figures,
-                                      out->arena, &out->clusters));
+  MP_RETURN_IF_ERROR(mp_chip_fusions_find(request->chip_program->program->partitioned,
+                                          &request->chip->figures, out->arena, &out->fusions));
   return chip_print_fusions_index(out);
 }
 
@@ -33,20 +33,20 @@ const char *mp_chip_print_op(const mp_op_t *op) {
 }
 
 // Copies that are made for an op have another name than it.
-static bool chip_print_fusions_is_own(const mp_twin_kernel_t *kernel) {
+static bool chip_print_fusions_is_own(const mp_chip_kernel_t *kernel) {
   return strcmp(kernel->name, mp_chip_print_op(kernel->op)) == 0;
 }
 
-const mp_cluster_t *mp_chip_print_fusion(const mp_chip_print_fusions_t *fusions,
-                                         const mp_twin_kernel_t *kernel) {
+const mp_chip_fusion_t *mp_chip_print_fusion(const mp_chip_print_fusions_t *fusions,
+                                             const mp_chip_kernel_t *kernel) {
   const mp_chip_print_entry_t *entry;
   if (!chip_print_fusions_is_own(kernel)) return NULL;
-  MP_HASH_MAP_GET(&fusions->by_leader, mp_hash_pointer(kernel->op), entry);
-  return entry == NULL ? NULL : entry->cluster;
+  MP_HASH_MAP_GET(&fusions->by_hero, mp_hash_pointer(kernel->op), entry);
+  return entry == NULL ? NULL : entry->fusion;
 }
 
 const char *mp_chip_print_space(const mp_chip_print_request_t *request,
-                                const mp_cluster_access_t *access) {
+                                const mp_chip_fusion_access_t *access) {
   const bool is_tpu = request->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
   if (access->is_fetched) return is_tpu ? "VMEM, copied beside other work" : "on chip, copied";
   if (access->is_scratch) return is_tpu ? "VMEM" : "on chip";

@@ -13,14 +13,14 @@ static void chip_print_json_number(const char *key, double number, mp_strbuf_t *
 // ---- collectives ----
 
 // Each kind once, with how often it is synchronous, asynchronous and decomposed.
-static void chip_print_json_collectives(const mp_twin_t *twin, mp_strbuf_t *out) {
+static void chip_print_json_collectives(const mp_chip_program_t *chip_program, mp_strbuf_t *out) {
   bool is_first = true;
   mp_strbuf_puts(out, ", \"collectives\": {");
   for (int kind = 0; kind < MP_COLLECTIVE_KINDS; ++kind) {
     uint32_t counts[MP_OVERLAP_COUNT] = {0}, total = 0;
-    for (uint32_t i = 0; i < twin->num_collectives; ++i) {
-      if ((int)twin->collectives[i].collective->kind != kind) continue;
-      ++counts[twin->collectives[i].overlap];
+    for (uint32_t i = 0; i < chip_program->num_collectives; ++i) {
+      if ((int)chip_program->collectives[i].collective->kind != kind) continue;
+      ++counts[chip_program->collectives[i].overlap];
       ++total;
     }
     if (total == 0) continue;
@@ -38,7 +38,7 @@ static void chip_print_json_collectives(const mp_twin_t *twin, mp_strbuf_t *out)
 // ---- kernels ----
 
 static void chip_print_json_access(const mp_chip_print_request_t *request,
-                                   const mp_cluster_access_t *access, bool is_first,
+                                   const mp_chip_fusion_access_t *access, bool is_first,
                                    mp_strbuf_t *out) {
   mp_strbuf_puts(out, is_first ? "{\"value\": \"" : ", {\"value\": \"");
   mp_chip_print_value(access->value, out);
@@ -53,22 +53,22 @@ static void chip_print_json_access(const mp_chip_print_request_t *request,
 
 static void chip_print_json_fusion(const mp_chip_print_request_t *request,
                                    const mp_chip_print_fusions_t *fusions,
-                                   const mp_cluster_t *cluster, mp_strbuf_t *out) {
+                                   const mp_chip_fusion_t *fusion, mp_strbuf_t *out) {
   mp_strbuf_puts(out, ", \"ops\": [");
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
-    const mp_cluster_member_t *member = &fusions->clusters.members.items[at];
-    if (at != cluster->first_member) mp_strbuf_puts(out, ", ");
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &fusions->fusions.members.items[at];
+    if (at != fusion->first_member) mp_strbuf_puts(out, ", ");
     mp_strbuf_put_json(out, mp_str(mp_chip_print_op(member->op)));
     at = member->next;
   }
-  const mp_cluster_access_t *access = mp_cluster_accesses(&fusions->clusters, cluster);
+  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&fusions->fusions, fusion);
   mp_strbuf_puts(out, "], \"reads\": [");
-  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+  for (uint32_t i = 0; i < fusion->num_reads; ++i) {
     chip_print_json_access(request, &access[i], i == 0, out);
   }
   mp_strbuf_puts(out, "], \"writes\": [");
-  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
-    chip_print_json_access(request, &access[cluster->num_reads + i], i == 0, out);
+  for (uint32_t i = 0; i < fusion->num_writes; ++i) {
+    chip_print_json_access(request, &access[fusion->num_reads + i], i == 0, out);
   }
   mp_strbuf_putc(out, ']');
 }
@@ -76,8 +76,8 @@ static void chip_print_json_fusion(const mp_chip_print_request_t *request,
 static void chip_print_json_kernel(const mp_chip_print_request_t *request,
                                    const mp_chip_print_fusions_t *fusions, uint32_t number,
                                    mp_strbuf_t *out) {
-  const mp_twin_kernel_t *kernel = &request->twin->kernels[number];
-  const mp_cluster_t *cluster = mp_chip_print_fusion(fusions, kernel);
+  const mp_chip_kernel_t *kernel = &request->chip_program->kernels[number];
+  const mp_chip_fusion_t *fusion = mp_chip_print_fusion(fusions, kernel);
   mp_strbuf_puts(out, number == 0 ? "{\"name\": " : ", {\"name\": ");
   mp_strbuf_put_json(out, mp_str(kernel->name));
   chip_print_json_key("class", false, out);
@@ -85,7 +85,7 @@ static void chip_print_json_kernel(const mp_chip_print_request_t *request,
   chip_print_json_number("seconds", kernel->seconds, out);
   chip_print_json_number("bytes", kernel->bytes, out);
   chip_print_json_number("flops", kernel->flops, out);
-  if (cluster != NULL) chip_print_json_fusion(request, fusions, cluster, out);
+  if (fusion != NULL) chip_print_json_fusion(request, fusions, fusion, out);
   mp_strbuf_putc(out, '}');
 }
 
@@ -95,7 +95,7 @@ static mp_status_t chip_print_json_kernels(const mp_chip_print_request_t *reques
   mp_status_t status = mp_chip_print_find(request, &fusions);
   if (status == NULL) {
     mp_strbuf_puts(out, ", \"kernels\": [");
-    for (uint32_t k = 0; k < request->twin->num_kernels; ++k) {
+    for (uint32_t k = 0; k < request->chip_program->num_kernels; ++k) {
       chip_print_json_kernel(request, &fusions, k, out);
     }
     mp_strbuf_putc(out, ']');
@@ -106,23 +106,23 @@ static mp_status_t chip_print_json_kernels(const mp_chip_print_request_t *reques
 
 mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request, bool has_kernels,
                                mp_strbuf_t *out) {
-  const mp_twin_t *twin = request->twin;
-  const mp_twin_space_t *space = &twin->memory.device;
+  const mp_chip_program_t *chip_program = request->chip_program;
+  const mp_chip_space_t *space = &chip_program->memory.device;
   mp_strbuf_puts(out, "{\"file\": ");
   mp_strbuf_put_json(out, mp_str(request->file));
   chip_print_json_key("program", false, out);
-  mp_strbuf_put_json(out, twin->program->name);
+  mp_strbuf_put_json(out, chip_program->program->name);
   chip_print_json_key("target", false, out);
   mp_strbuf_put_json(out, mp_str(request->target));
   chip_print_json_number("devices", request->num_devices, out);
   chip_print_json_number("seconds", request->seconds, out);
   chip_print_json_number("work_seconds", request->work_seconds, out);
-  chip_print_json_number("num_kernels", twin->num_kernels, out);
+  chip_print_json_number("num_kernels", chip_program->num_kernels, out);
   chip_print_json_number("arguments", (double)space->arguments, out);
   chip_print_json_number("results", (double)space->results, out);
   chip_print_json_number("aliased", (double)space->aliased, out);
   chip_print_json_number("temporaries", (double)space->temporaries, out);
-  chip_print_json_collectives(twin, out);
+  chip_print_json_collectives(chip_program, out);
   mp_status_t status = NULL;
   if (has_kernels) status = chip_print_json_kernels(request, out);
   mp_strbuf_putc(out, '}');

@@ -20,8 +20,8 @@ static void chip_print_text_seconds(double seconds, mp_strbuf_t *out) {
 
 // ---- kernels ----
 
-static void chip_print_text_access(const chip_print_text_t *p, const mp_cluster_access_t *access,
-                                   const char *what) {
+static void chip_print_text_access(const chip_print_text_t *p,
+                                   const mp_chip_fusion_access_t *access, const char *what) {
   mp_strbuf_printf(p->out, "      %s ", what);
   mp_chip_print_value(access->value, p->out);
   mp_strbuf_putc(p->out, ' ');
@@ -30,10 +30,10 @@ static void chip_print_text_access(const chip_print_text_t *p, const mp_cluster_
                    mp_chip_print_space(p->request, access), access->is_again ? ", again" : "");
 }
 
-static void chip_print_text_ops(const chip_print_text_t *p, const mp_cluster_t *cluster) {
+static void chip_print_text_ops(const chip_print_text_t *p, const mp_chip_fusion_t *fusion) {
   mp_strbuf_puts(p->out, "      ops");
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
-    const mp_cluster_member_t *member = &p->fusions.clusters.members.items[at];
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &p->fusions.fusions.members.items[at];
     mp_strbuf_putc(p->out, ' ');
     if (member->op->num_results > 0) {
       mp_chip_print_value(&member->op->results[0], p->out);
@@ -45,26 +45,26 @@ static void chip_print_text_ops(const chip_print_text_t *p, const mp_cluster_t *
   mp_strbuf_putc(p->out, '\n');
 }
 
-static void chip_print_text_kernel(const chip_print_text_t *p, const mp_twin_kernel_t *kernel) {
-  const mp_cluster_t *cluster = mp_chip_print_fusion(&p->fusions, kernel);
+static void chip_print_text_kernel(const chip_print_text_t *p, const mp_chip_kernel_t *kernel) {
+  const mp_chip_fusion_t *fusion = mp_chip_print_fusion(&p->fusions, kernel);
   mp_strbuf_printf(p->out, "    %s (%s) ", kernel->name, mp_work_class_name(kernel->work_class));
   chip_print_text_seconds(kernel->seconds, p->out);
   mp_strbuf_printf(p->out, ", HBM %.4g MiB", kernel->bytes / CHIP_PRINT_MIB);
   if (kernel->flops > 0) mp_strbuf_printf(p->out, ", %.4g GFLOP", kernel->flops * 1e-9);
   mp_strbuf_putc(p->out, '\n');
-  if (cluster == NULL) return;
-  chip_print_text_ops(p, cluster);
-  const mp_cluster_access_t *access = mp_cluster_accesses(&p->fusions.clusters, cluster);
-  for (uint32_t i = 0; i < cluster->num_reads + cluster->num_writes; ++i) {
-    chip_print_text_access(p, &access[i], i < cluster->num_reads ? "reads" : "writes");
+  if (fusion == NULL) return;
+  chip_print_text_ops(p, fusion);
+  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&p->fusions.fusions, fusion);
+  for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) {
+    chip_print_text_access(p, &access[i], i < fusion->num_reads ? "reads" : "writes");
   }
 }
 
 // ---- steps ----
 
-static void chip_print_text_collective(const chip_print_text_t *p, const mp_twin_step_t *step,
+static void chip_print_text_collective(const chip_print_text_t *p, const mp_chip_step_t *step,
                                        const char *what) {
-  const mp_twin_collective_t *collective = &p->request->twin->collectives[step->collective];
+  const mp_chip_collective_t *collective = &p->request->chip_program->collectives[step->collective];
   mp_strbuf_printf(p->out, "%s %u: %s", what, step->collective, collective->name);
   for (uint32_t i = 0; i < collective->op->num_operands && i < 4; ++i) {
     mp_strbuf_putc(p->out, ' ');
@@ -75,7 +75,7 @@ static void chip_print_text_collective(const chip_print_text_t *p, const mp_twin
   mp_strbuf_putc(p->out, '\n');
 }
 
-static void chip_print_text_targets(const chip_print_text_t *p, const mp_twin_step_t *step,
+static void chip_print_text_targets(const chip_print_text_t *p, const mp_chip_step_t *step,
                                     const char *what) {
   mp_strbuf_puts(p->out, what);
   for (uint32_t i = 0; i < step->num_targets; ++i) {
@@ -85,8 +85,8 @@ static void chip_print_text_targets(const chip_print_text_t *p, const mp_twin_st
   mp_strbuf_putc(p->out, '\n');
 }
 
-static void chip_print_text_flow(const chip_print_text_t *p, const mp_twin_step_t *step) {
-  const mp_twin_flow_t *flow = step->flow;
+static void chip_print_text_flow(const chip_print_text_t *p, const mp_chip_step_t *step) {
+  const mp_chip_flow_t *flow = step->flow;
   mp_strbuf_puts(p->out, flow->is_loop ? "loop of steps" : "branches of steps");
   for (uint32_t i = 0; i < flow->num_blocks; ++i) {
     if (flow->blocks[i].step == UINT32_MAX) {
@@ -99,70 +99,70 @@ static void chip_print_text_flow(const chip_print_text_t *p, const mp_twin_step_
   mp_strbuf_printf(p->out, ", then step %u\n", step->targets[0]);
 }
 
-static void chip_print_text_copy(const chip_print_text_t *p, const mp_twin_step_t *step,
+static void chip_print_text_copy(const chip_print_text_t *p, const mp_chip_step_t *step,
                                  const char *what) {
-  const mp_twin_copy_t *copy = &p->request->twin->copies[step->copy];
+  const mp_chip_copy_t *copy = &p->request->chip_program->copies[step->copy];
   mp_strbuf_printf(p->out, "%s %u: copy %s host, %.4g MiB, ", what, step->copy,
                    copy->is_to_host ? "to" : "from", copy->bytes / CHIP_PRINT_MIB);
   chip_print_text_seconds(copy->seconds, p->out);
   mp_strbuf_putc(p->out, '\n');
 }
 
-static void chip_print_text_work(const chip_print_text_t *p, const mp_twin_step_t *step) {
+static void chip_print_text_work(const chip_print_text_t *p, const mp_chip_step_t *step) {
   mp_strbuf_printf(p->out, "%u kernels, ", step->end - step->first);
   chip_print_text_seconds(mp_moment_seconds(step->time), p->out);
   mp_strbuf_putc(p->out, '\n');
   for (uint32_t k = step->first; k < step->end; ++k) {
-    chip_print_text_kernel(p, &p->request->twin->kernels[k]);
+    chip_print_text_kernel(p, &p->request->chip_program->kernels[k]);
   }
 }
 
 static void chip_print_text_step(const chip_print_text_t *p, uint32_t number) {
-  const mp_twin_step_t *step = &p->request->twin->steps[number];
+  const mp_chip_step_t *step = &p->request->chip_program->steps[number];
   mp_strbuf_printf(p->out, "  step %u: ", number);
   switch (step->kind) {
-    case MP_TWIN_WORK:
+    case MP_CHIP_STEP_WORK:
       chip_print_text_work(p, step);
       break;
-    case MP_TWIN_PART:
+    case MP_CHIP_STEP_PART:
       if (step->flow != NULL) {
         chip_print_text_flow(p, step);
       } else {
         chip_print_text_work(p, step);
       }
       break;
-    case MP_TWIN_LOCAL:
+    case MP_CHIP_STEP_LOCAL:
       chip_print_text_flow(p, step);
       break;
-    case MP_TWIN_MEET:
+    case MP_CHIP_STEP_MEET:
       chip_print_text_collective(p, step, "collective");
       break;
-    case MP_TWIN_START:
+    case MP_CHIP_STEP_START:
       chip_print_text_collective(p, step, "start of collective");
       break;
-    case MP_TWIN_DONE:
+    case MP_CHIP_STEP_DONE:
       chip_print_text_collective(p, step, "end of collective");
       break;
-    case MP_TWIN_SEND:
-    case MP_TWIN_RECV:
+    case MP_CHIP_STEP_SEND:
+    case MP_CHIP_STEP_RECV:
       chip_print_text_collective(p, step, "message");
       break;
-    case MP_TWIN_COPY:
+    case MP_CHIP_STEP_COPY:
       chip_print_text_copy(p, step, "start of copy");
       break;
-    case MP_TWIN_AWAIT:
+    case MP_CHIP_STEP_AWAIT:
       chip_print_text_copy(p, step, "end of copy");
       break;
-    case MP_TWIN_JUMP:
+    case MP_CHIP_STEP_JUMP:
       chip_print_text_targets(p, step, "jump to step");
       break;
-    case MP_TWIN_BRANCH:
+    case MP_CHIP_STEP_BRANCH:
       chip_print_text_targets(p, step, "leave the loop for step");
       break;
-    case MP_TWIN_SWITCH:
+    case MP_CHIP_STEP_SWITCH:
       chip_print_text_targets(p, step, "branch to one of the steps");
       break;
-    case MP_TWIN_END:
+    case MP_CHIP_STEP_END:
       mp_strbuf_puts(p->out, "end\n");
       break;
   }
@@ -175,7 +175,7 @@ static void chip_print_text_layout(mp_tile_layout_t layout, mp_strbuf_t *out) {
 }
 
 static void chip_print_text_layouts(const chip_print_text_t *p) {
-  const mp_layouts_t *layouts = &p->fusions.clusters.layouts;
+  const mp_layouts_t *layouts = &p->fusions.fusions.layouts;
   for (uint32_t i = 0; i < layouts->copies.count; ++i) {
     const mp_layout_copy_t *copy = &layouts->copies.items[i];
     mp_strbuf_puts(p->out, "  layout copy ");
@@ -196,13 +196,13 @@ static void chip_print_text_layouts(const chip_print_text_t *p) {
 
 static void chip_print_text_head(const chip_print_text_t *p) {
   const mp_chip_print_request_t *request = p->request;
-  const mp_twin_space_t *space = &request->twin->memory.device;
-  const mp_str_t name = request->twin->program->name;
+  const mp_chip_space_t *space = &request->chip_program->memory.device;
+  const mp_str_t name = request->chip_program->program->name;
   mp_strbuf_printf(p->out, "chip program %.*s on %s, %u device%s: ", (int)name.size, name.data,
                    request->target, request->num_devices, request->num_devices == 1 ? "" : "s");
   chip_print_text_seconds(request->seconds, p->out);
-  mp_strbuf_printf(p->out, ", %u kernels, %u collectives\n", request->twin->num_kernels,
-                   request->twin->num_collectives);
+  mp_strbuf_printf(p->out, ", %u kernels, %u collectives\n", request->chip_program->num_kernels,
+                   request->chip_program->num_collectives);
   mp_strbuf_printf(p->out,
                    "  memory per device: arguments %.4g MiB, results %.4g MiB (%.4g MiB in place "
                    "of arguments), temporaries %.4g MiB\n",
@@ -216,7 +216,7 @@ mp_status_t mp_chip_print_text(const mp_chip_print_request_t *request, mp_strbuf
   mp_status_t status = mp_chip_print_find(request, &p.fusions);
   if (status == NULL) {
     chip_print_text_head(&p);
-    for (uint32_t s = 0; s < request->twin->num_steps; ++s) chip_print_text_step(&p, s);
+    for (uint32_t s = 0; s < request->chip_program->num_steps; ++s) chip_print_text_step(&p, s);
     chip_print_text_layouts(&p);
     status = mp_strbuf_status(out);
   }

@@ -23,12 +23,12 @@
   X(softmax_after_matmul, "tpu", "fuse", "the softmax of rows in f32 is fused with the matmul that makes them") \
   X(mixed_rows, "tpu", "fuse", "not where heads lie inside of tokens") \
   X(sibling_fusion, "both", "fuse", "fusions that read the same array in the same way become one with several outputs") \
-  X(vector_dot, "gpu", "fuse", "small vector-matrix products become reductions") \
+  X(vector_dot, "gpu", "fuse", "small vector-matrix matmuls become reductions") \
   X(gemm_padding, "gpu", "fuse", "operands of 16-bit matmuls are padded to multiples of eight") \
   X(lone_movement, "tpu", "fuse", "reversals and strided slices are kernels of their own") \
   X(loop_constants, "tpu", "fuse", "constant initial values of loops are not stored") \
   X(scatter_selection, "tpu", "fuse", "a scatter of one element per line of a constant is a comparison per element") \
-  X(outer_product, "tpu", "fuse", "a matmul without a contraction is an elementwise product") \
+  X(outer_matmul, "tpu", "fuse", "a matmul without a contraction is an elementwise matmul") \
   X(concat_parts, "tpu", "fuse", "operands of a concatenation are written before, in its tiles") \
   X(concat_twins, "tpu", "fuse", "so are slices of which the same array has several of one shape")
 

@@ -66,7 +66,7 @@ mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collec
 
 // A ring has the links of one dimension, the collective those of all, and a ring's first and last
 // messages go on beside nothing. So its partitioner compares, with n members along k dimensions and
-// a product that takes longer than the ring: 2/n of the ring's time with 1/k of it.
+// a matmul that takes longer than the ring: 2/n of the ring's time with 1/k of it.
 // Where `overlap.ring_dims` does not say so, any group is a line to it.
 bool mp_overlap_may_ring(const mp_chip_figures_t *figures, uint32_t members, uint32_t num_dims) {
   const bool is_line = num_dims == 0 || figures->overlap_ring_dims != 1;

@@ -7,7 +7,7 @@
 #include "topology/figures/figures.h"
 
 // How a collective is done: devices wait where they meet; they start it and wait for it later; it
-// is made of messages that go on beside the parts of a product that reads its result, or that makes
+// is made of messages that go on beside the parts of a matmul that reads its result, or that makes
 // its operand.
 #define MP_OVERLAPS(X) \
   X(SYNC, "sync")      \
@@ -25,7 +25,7 @@ typedef enum {
 const char *mp_overlap_name(mp_overlap_t order);
 
 // How a kind of collective may be done at the most in groups of so many members: DECOMPOSED only
-// where there is a product for it, else as mp_overlap_without_ring says. More members than
+// where there is a matmul for it, else as mp_overlap_without_ring says. More members than
 // `overlap.ring_members` make no rings.
 mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
                               uint32_t members);
@@ -38,7 +38,7 @@ mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collec
 // many dimensions of the network.
 bool mp_overlap_may_ring(const mp_chip_figures_t *figures, uint32_t members, uint32_t num_dims);
 
-// Whether gathers go on beside work in kernels of products alone: without one before their end they
+// Whether gathers go on beside work in kernels of matmuls alone: without one before their end they
 // are waited for.
 bool mp_overlap_is_carried(const mp_chip_figures_t *figures);
 

@@ -10,11 +10,12 @@
 
 // Multiplies the visits of a loop's steps. The replay was at its condition twice and in its body
 // once.
-static void estimate_count_loop(const mp_twin_t *twin, uint32_t branch, double *visits) {
-  const mp_twin_step_t *exit = &twin->steps[branch];
+static void estimate_count_loop(const mp_chip_program_t *chip_program, uint32_t branch,
+                                double *visits) {
+  const mp_chip_step_t *exit = &chip_program->steps[branch];
   const double rounds = (double)exit->rounds;
-  const mp_twin_step_t *edge = &twin->steps[exit->targets[0] - 1];
-  if (rounds < 0 || edge->kind != MP_TWIN_JUMP || edge->targets[0] > branch) return;
+  const mp_chip_step_t *edge = &chip_program->steps[exit->targets[0] - 1];
+  if (rounds < 0 || edge->kind != MP_CHIP_STEP_JUMP || edge->targets[0] > branch) return;
   for (uint32_t s = edge->targets[0]; s < exit->targets[0]; ++s) {
     visits[s] *= s <= branch ? (rounds + 1) / 2 : rounds;
   }
@@ -22,24 +23,26 @@ static void estimate_count_loop(const mp_twin_t *twin, uint32_t branch, double *
 
 // Adds what the launch takes longer than its replay, because its loops go round more often than
 // once.
-static void estimate_add_rounds(const mp_twin_t *twin, const mp_replay_books_t *books,
-                                double *visits, mp_model_estimate_t *estimate) {
+static void estimate_add_rounds(const mp_chip_program_t *chip_program,
+                                const mp_replay_books_t *books, double *visits,
+                                mp_model_estimate_t *estimate) {
   double moments = 0, work = 0;
-  for (uint32_t s = 0; s < twin->num_steps; ++s) visits[s] = 1;
-  for (uint32_t s = 0; s < twin->num_steps; ++s) {
-    if (twin->steps[s].kind == MP_TWIN_BRANCH) estimate_count_loop(twin, s, visits);
+  for (uint32_t s = 0; s < chip_program->num_steps; ++s) visits[s] = 1;
+  for (uint32_t s = 0; s < chip_program->num_steps; ++s) {
+    if (chip_program->steps[s].kind == MP_CHIP_STEP_BRANCH)
+      estimate_count_loop(chip_program, s, visits);
   }
-  for (uint32_t s = 0; s < twin->num_steps; ++s) {
-    const mp_twin_step_t *step = &twin->steps[s];
+  for (uint32_t s = 0; s < chip_program->num_steps; ++s) {
+    const mp_chip_step_t *step = &chip_program->steps[s];
     double once = (double)books->times[s];
-    if (step->kind == MP_TWIN_MEET || step->kind == MP_TWIN_SEND || step->kind == MP_TWIN_RECV ||
-        step->kind == MP_TWIN_DONE) {
+    if (step->kind == MP_CHIP_STEP_MEET || step->kind == MP_CHIP_STEP_SEND ||
+        step->kind == MP_CHIP_STEP_RECV || step->kind == MP_CHIP_STEP_DONE) {
       const mp_replay_meetings_t *met = &books->meetings[step->collective];
       once += (double)(met->members - met->hidden) + (double)met->waiting;
     }
-    if (step->kind == MP_TWIN_AWAIT) once += (double)books->copies[step->copy].exposed;
+    if (step->kind == MP_CHIP_STEP_AWAIT) once += (double)books->copies[step->copy].exposed;
     moments += (visits[s] - 1) * once / books->num_devices;
-    if (step->kind == MP_TWIN_WORK || step->kind == MP_TWIN_LOCAL) {
+    if (step->kind == MP_CHIP_STEP_WORK || step->kind == MP_CHIP_STEP_LOCAL) {
       work += visits[s] * once / books->num_devices;
     }
   }
@@ -61,13 +64,14 @@ static mp_status_t estimate(mp_model_program_t *program, double *visits,
     if (program->ends[i] > last) last = program->ends[i];
   }
   out_estimate->seconds = mp_moment_seconds(last);
-  estimate_add_rounds(program->twin, mp_replay_books(program->replay), visits, out_estimate);
+  estimate_add_rounds(program->chip_program, mp_replay_books(program->replay), visits,
+                      out_estimate);
   return NULL;
 }
 
 mp_status_t mp_model_program_estimate(mp_model_program_t *program,
                                       mp_model_estimate_t *out_estimate) {
-  double *visits = mp_calloc(program->twin->num_steps, sizeof(*visits));
+  double *visits = mp_calloc(program->chip_program->num_steps, sizeof(*visits));
   MP_RETURN_IF_NULL(visits);
   mp_lock(&program->model->lock);
   mp_status_t status = estimate(program, visits, out_estimate);
@@ -79,13 +83,14 @@ mp_status_t mp_model_program_estimate(mp_model_program_t *program,
 // ---- Guesses ----
 
 // Which branch is taken if the value that selects it was not computed (option `unknown_branch`):
-// the one that costs most, or least, as the twin has it. The cost of a branch is its work and what
-// its collectives take alone; loops count as often as they go round, and if that is unknown as
-// often as the option `unknown_trip_count` says; of branches in it the most expensive one counts.
+// the one that costs most, or least, as the chip program has it. The cost of a branch is its work
+// and what its collectives take alone; loops count as often as they go round, and if that is
+// unknown as often as the option `unknown_trip_count` says; of branches in it the most expensive
+// one counts.
 
 typedef struct {
   mp_model_program_t *program;
-  const mp_twin_t *twin;
+  const mp_chip_program_t *chip_program;
   mp_status_t status;  // the first failure
 } guess_t;
 
@@ -98,25 +103,26 @@ static double estimate_rounds(const guess_t *g, int64_t rounds) {
 static double estimate_cost_of_collective(guess_t *g, uint32_t number) {
   double seconds = 0;
   if (g->status != NULL) return 0;
-  g->status =
-      mp_model_collective_seconds(g->program, g->twin->collectives[number].collective, &seconds);
+  g->status = mp_model_collective_seconds(
+      g->program, g->chip_program->collectives[number].collective, &seconds);
   return seconds;
 }
 
 // ---- Control flow without meetings ----
 
-static double estimate_cost_of_flow(const guess_t *g, const mp_twin_flow_t *flow);
+static double estimate_cost_of_flow(const guess_t *g, const mp_chip_flow_t *flow);
 
-static double estimate_cost_of_block(const guess_t *g, const mp_twin_block_t *block) {
+static double estimate_cost_of_block(const guess_t *g, const mp_chip_block_t *block) {
   double seconds = 0;
-  if (block->step != UINT32_MAX) seconds = mp_moment_seconds(g->twin->steps[block->step].time);
+  if (block->step != UINT32_MAX)
+    seconds = mp_moment_seconds(g->chip_program->steps[block->step].time);
   for (uint32_t i = 0; i < block->num_flows; ++i) {
     seconds += estimate_cost_of_flow(g, &block->flows[i]);
   }
   return seconds;
 }
 
-static double estimate_cost_of_flow(const guess_t *g, const mp_twin_flow_t *flow) {
+static double estimate_cost_of_flow(const guess_t *g, const mp_chip_flow_t *flow) {
   if (flow->is_loop) {
     const double rounds = estimate_rounds(g, flow->rounds);
     return (rounds + 1) * estimate_cost_of_block(g, &flow->blocks[0]) +
@@ -131,17 +137,18 @@ static double estimate_cost_of_flow(const guess_t *g, const mp_twin_flow_t *flow
 
 // ---- Control flow with meetings ----
 
-// Where all branches of a switch come together. Each ends with a jump there (sim/chip/twin.c).
-static uint32_t estimate_join(const guess_t *g, const mp_twin_step_t *step) {
+// Where all branches of a switch come together. Each ends with a jump there (sim/chip/chip
+// program.c).
+static uint32_t estimate_join(const guess_t *g, const mp_chip_step_t *step) {
   if (step->num_targets < 2) return step->targets[0];
-  return g->twin->steps[step->targets[1] - 1].targets[0];
+  return g->chip_program->steps[step->targets[1] - 1].targets[0];
 }
 
-static uint32_t estimate_branch_end(const guess_t *g, const mp_twin_step_t *step, uint32_t branch) {
+static uint32_t estimate_branch_end(const guess_t *g, const mp_chip_step_t *step, uint32_t branch) {
   return branch + 1 < step->num_targets ? step->targets[branch + 1] : estimate_join(g, step);
 }
 
-static double estimate_cost_of_switch(guess_t *g, const mp_twin_step_t *step) {
+static double estimate_cost_of_switch(guess_t *g, const mp_chip_step_t *step) {
   double most = 0;
   for (uint32_t i = 0; i < step->num_targets; ++i) {
     most = fmax(most, estimate_cost(g, step->targets[i], estimate_branch_end(g, step, i)));
@@ -153,41 +160,41 @@ static double estimate_cost_of_switch(guess_t *g, const mp_twin_step_t *step) {
 static double estimate_cost(guess_t *g, uint32_t begin, uint32_t end) {
   double seconds = 0;
   for (uint32_t s = begin; s < end;) {
-    const mp_twin_step_t *step = &g->twin->steps[s];
+    const mp_chip_step_t *step = &g->chip_program->steps[s];
     uint32_t next = s + 1;
     double rounds;
     switch (step->kind) {
-      case MP_TWIN_WORK:
-      case MP_TWIN_DONE:
+      case MP_CHIP_STEP_WORK:
+      case MP_CHIP_STEP_DONE:
         seconds += mp_moment_seconds(step->time);
         break;
-      case MP_TWIN_LOCAL:
+      case MP_CHIP_STEP_LOCAL:
         seconds += estimate_cost_of_flow(g, step->flow);
         next = step->targets[0];
         break;
-      case MP_TWIN_MEET:
-      case MP_TWIN_START:
-      case MP_TWIN_RECV:
+      case MP_CHIP_STEP_MEET:
+      case MP_CHIP_STEP_START:
+      case MP_CHIP_STEP_RECV:
         seconds += estimate_cost_of_collective(g, step->collective);
         break;
-      case MP_TWIN_COPY:
-        seconds += g->twin->copies[step->copy].seconds;
+      case MP_CHIP_STEP_COPY:
+        seconds += g->chip_program->copies[step->copy].seconds;
         break;
-      case MP_TWIN_BRANCH:  // its condition has counted once
+      case MP_CHIP_STEP_BRANCH:  // its condition has counted once
         rounds = estimate_rounds(g, step->rounds);
         next = step->targets[0];
-        seconds += rounds * (estimate_cost(g, g->twin->steps[next - 1].targets[0], s) +
+        seconds += rounds * (estimate_cost(g, g->chip_program->steps[next - 1].targets[0], s) +
                              estimate_cost(g, s + 1, next));
         break;
-      case MP_TWIN_SWITCH:
+      case MP_CHIP_STEP_SWITCH:
         seconds += estimate_cost_of_switch(g, step);
         if (step->num_targets > 1) next = estimate_join(g, step);
         break;
-      case MP_TWIN_AWAIT:
-      case MP_TWIN_SEND:
-      case MP_TWIN_JUMP:
-      case MP_TWIN_PART:
-      case MP_TWIN_END:
+      case MP_CHIP_STEP_AWAIT:
+      case MP_CHIP_STEP_SEND:
+      case MP_CHIP_STEP_JUMP:
+      case MP_CHIP_STEP_PART:
+      case MP_CHIP_STEP_END:
         break;
     }
     s = next;
@@ -206,16 +213,16 @@ static void estimate_note(const guess_t *g, uint32_t control, uint32_t branch, d
   g->program->branches[control] = branch;
 }
 
-static void estimate_of_flow(const guess_t *g, const mp_twin_flow_t *flow) {
+static void estimate_of_flow(const guess_t *g, const mp_chip_flow_t *flow) {
   double best = 0;
   for (uint32_t i = 0; i < flow->num_blocks; ++i) {
-    const mp_twin_block_t *block = &flow->blocks[i];
+    const mp_chip_block_t *block = &flow->blocks[i];
     if (!flow->is_loop) estimate_note(g, flow->control, i, estimate_cost_of_block(g, block), &best);
     for (uint32_t f = 0; f < block->num_flows; ++f) estimate_of_flow(g, &block->flows[f]);
   }
 }
 
-static void estimate_of_switch(guess_t *g, const mp_twin_step_t *step) {
+static void estimate_of_switch(guess_t *g, const mp_chip_step_t *step) {
   double best = 0;
   for (uint32_t i = 0; i < step->num_targets; ++i) {
     const double cost = estimate_cost(g, step->targets[i], estimate_branch_end(g, step, i));
@@ -224,23 +231,23 @@ static void estimate_of_switch(guess_t *g, const mp_twin_step_t *step) {
 }
 
 uint32_t mp_model_program_branch(const mp_model_program_t *program, uint32_t control) {
-  const bool is_there = program->branches != NULL && control < program->twin->num_controls;
+  const bool is_there = program->branches != NULL && control < program->chip_program->num_controls;
   return is_there ? program->branches[control] : 0;
 }
 
 mp_status_t mp_model_guess_branches(mp_model_program_t *program) {
-  const mp_twin_t *twin = program->twin;
+  const mp_chip_program_t *chip_program = program->chip_program;
   const int32_t wanted = program->model->unknown_branch;
-  program->branches = MP_ARENA_ARRAY(program->arena, uint32_t, twin->num_controls + 1);
+  program->branches = MP_ARENA_ARRAY(program->arena, uint32_t, chip_program->num_controls + 1);
   MP_RETURN_IF_NULL(program->branches);
-  for (uint32_t i = 0; wanted >= 0 && i < twin->num_controls; ++i) {
+  for (uint32_t i = 0; wanted >= 0 && i < chip_program->num_controls; ++i) {
     program->branches[i] = (uint32_t)wanted;
   }
-  guess_t g = {.program = program, .twin = twin};
-  for (uint32_t s = 0; wanted < 0 && s < twin->num_steps; ++s) {
-    const mp_twin_step_t *step = &twin->steps[s];
-    if (step->kind == MP_TWIN_LOCAL) estimate_of_flow(&g, step->flow);
-    if (step->kind == MP_TWIN_SWITCH) estimate_of_switch(&g, step);
+  guess_t g = {.program = program, .chip_program = chip_program};
+  for (uint32_t s = 0; wanted < 0 && s < chip_program->num_steps; ++s) {
+    const mp_chip_step_t *step = &chip_program->steps[s];
+    if (step->kind == MP_CHIP_STEP_LOCAL) estimate_of_flow(&g, step->flow);
+    if (step->kind == MP_CHIP_STEP_SWITCH) estimate_of_switch(&g, step);
   }
   return g.status;
 }

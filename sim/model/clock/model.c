@@ -138,17 +138,17 @@ static mp_status_t model_make_program(mp_model_program_t *program,
     program->num_local += local >= 0 && local < info->num_local_devices;
   }
   program->name = device_program->name;
-  mp_twin_links_t links = {.seconds = mp_model_collective_seconds,
+  mp_chip_links_t links = {.seconds = mp_model_collective_seconds,
                            .spread = mp_model_collective_spread,
                            .context = program,
                            .bandwidth = info->dims[0].link.bandwidth};
   MP_RETURN_IF_ERROR(mp_model_host_link(program, &links));
-  MP_RETURN_IF_ERROR(
-      mp_twin_create_linked(&program->model->chip, device_program, &links, arena, &program->twin));
-  MP_RETURN_IF_ERROR(
-      mp_books_create(arena, program->model->network, program->twin, count, &program->books));
-  MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->twin, count, program->ids,
-                                      &program->replay));
+  MP_RETURN_IF_ERROR(mp_chip_program_create_linked(&program->model->chip, device_program, &links,
+                                                   arena, &program->chip_program));
+  MP_RETURN_IF_ERROR(mp_books_create(arena, program->model->network, program->chip_program, count,
+                                     &program->books));
+  MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->chip_program, count,
+                                      program->ids, &program->replay));
   program->current = program->replay;
   mp_model_set_kin(program);
   if (program->model->has_guesses) MP_RETURN_IF_ERROR(mp_model_guess_branches(program));
@@ -196,8 +196,8 @@ mp_str_t mp_model_program_name(const mp_model_program_t *program) {
   return program->name;
 }
 
-const mp_twin_t *mp_model_program_twin(const mp_model_program_t *program) {
-  return program->twin;
+const mp_chip_program_t *mp_model_program_chip(const mp_model_program_t *program) {
+  return program->chip_program;
 }
 
 uint32_t mp_model_program_num_devices(const mp_model_program_t *program) {

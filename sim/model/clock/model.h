@@ -141,7 +141,7 @@ typedef struct {
   uint64_t key;     // equal for the same program, or its compilation again, in all processes
   uint64_t serial;  // from 1 on, in the order in which the model's programs were made
   const mp_program_t *program;
-  const mp_twin_t *twin;
+  const mp_chip_program_t *chip_program;
   uint32_t num_devices;
   const int32_t *ids;  // [num_devices] global
   uint64_t launches;
@@ -246,7 +246,7 @@ typedef struct {
 void mp_model_observe(mp_model_t *model, const mp_model_observer_t *observer);
 // What an observer may ask about a program.
 mp_str_t mp_model_program_name(const mp_model_program_t *program);
-const mp_twin_t *mp_model_program_twin(const mp_model_program_t *program);
+const mp_chip_program_t *mp_model_program_chip(const mp_model_program_t *program);
 uint32_t mp_model_program_num_devices(const mp_model_program_t *program);
 const int32_t *mp_model_program_ids(const mp_model_program_t *program);
 // Of a meeting that the observer gets; AUTO: of a message, which has none.

@@ -15,7 +15,7 @@ enum { BESIDE_MOST = 64 };
 bool mp_model_is_beside(const mp_model_program_t *program) {
   const mp_model_t *model = program->model;
   // The links that a fault has changed are of networks that come and go.
-  return program->twin->num_collectives != 0 &&
+  return program->chip_program->num_collectives != 0 &&
          program->num_devices < (uint32_t)mp_pod_info(model->pod)->num_devices &&
          program->current == program->replay;
 }
@@ -30,12 +30,12 @@ static void model_beside_mark(void *context, const mp_transfer_t *transfer) {
 // Finds out over which links a program sends.
 static mp_status_t model_beside_make_links(mp_model_program_t *program) {
   mp_network_t *network = program->model->network;
-  const mp_twin_t *twin = program->twin;
+  const mp_chip_program_t *chip_program = program->chip_program;
   if (program->links != NULL) return NULL;
   bool *links = MP_ARENA_ARRAY(program->arena, bool, mp_network_num_links(network));
   MP_RETURN_IF_NULL(links);
-  for (uint32_t i = 0; i < twin->num_collectives; ++i) {
-    MP_RETURN_IF_ERROR(mp_network_visit_round(network, twin->collectives[i].collective,
+  for (uint32_t i = 0; i < chip_program->num_collectives; ++i) {
+    MP_RETURN_IF_ERROR(mp_network_visit_round(network, chip_program->collectives[i].collective,
                                               program->ids, model_beside_mark, links));
   }
   program->links = links;
@@ -143,8 +143,8 @@ static mp_status_t model_beside_count(const mp_beside_t *mate, const beside_chan
   mp_model_program_t *program = mate->entry->program;
   mp_memo_t *again = &program->again;
   if (again->books.devices == NULL) {
-    MP_RETURN_IF_ERROR(mp_books_create(program->arena, program->model->network, program->twin,
-                                       program->num_devices, &again->books));
+    MP_RETURN_IF_ERROR(mp_books_create(program->arena, program->model->network,
+                                       program->chip_program, program->num_devices, &again->books));
   }
   if (again->hits == 0) {
     if (mate->memo->hits == 0) return NULL;

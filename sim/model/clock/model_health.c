@@ -63,7 +63,7 @@ static mp_status_t model_health_choose_replay(mp_model_program_t *program) {
     variant = mp_calloc(1, sizeof(*variant));
     MP_RETURN_IF_NULL(variant);
     variant->id = id;
-    mp_status_t status = mp_replay_create(network, program->twin, program->num_devices,
+    mp_status_t status = mp_replay_create(network, program->chip_program, program->num_devices,
                                           program->ids, &variant->replay);
     if (status != NULL) {
       mp_free(variant);

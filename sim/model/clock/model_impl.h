@@ -120,7 +120,7 @@ struct mp_model_program_s {
   uint32_t num_devices;
   uint32_t num_local;  // devices of this process
   int32_t *ids;        // [num_devices]
-  const mp_twin_t *twin;
+  const mp_chip_program_t *chip_program;
   mp_replay_t *replay;
   mp_variant_t *variants;  // owned
   mp_replay_t *current;    // the replay of the last launch
@@ -129,7 +129,8 @@ struct mp_model_program_s {
   uint32_t next_memo;
   mp_memo_t again;        // books: the last launch's, if it was replayed again
   mp_program_t *adopted;  // freed with it
-  uint32_t *branches;     // [twin->num_controls] mp_model_program_branch; NULL: programs compute
+  uint32_t
+      *branches;  // [chip program->num_controls] mp_model_program_branch; NULL: programs compute
   // Sums over what was replayed; what memos stand for is added when they are read or replaced.
   uint64_t launches;
   uint64_t runs;          // devices that took part in these, together
@@ -237,7 +238,7 @@ void mp_model_end_entry(mp_model_t *model, uint64_t number, mp_moment_t end);
 MP_NODISCARD mp_status_t mp_model_make_hosts(mp_model_t *model);
 // What a program has of the link between a device and its host while all of its devices copy.
 MP_NODISCARD mp_status_t mp_model_host_link(const mp_model_program_t *program,
-                                            mp_twin_links_t *links);
+                                            mp_chip_links_t *links);
 void mp_model_free_hosts(mp_model_t *model);
 // When the transfer of an entry PUT, COPY or GET ends.
 mp_moment_t mp_model_transfer(mp_model_t *model, const mp_entry_t *entry);
@@ -279,13 +280,13 @@ void mp_model_forget_beside(mp_model_t *model, const mp_model_program_t *program
 // Of a permutation, so many messages are looked at.
 enum { MP_MODEL_PAIRS = 64 };
 
-// mp_twin_links_t: about what a collective of the program takes; `context` is the program, whose
+// mp_chip_links_t: about what a collective of the program takes; `context` is the program, whose
 // ids are set.
 MP_NODISCARD mp_status_t mp_model_collective_seconds(void *context,
                                                      const mp_collective_t *collective,
                                                      double *out_seconds);
 // The same: the position of its first group in a slice.
-mp_twin_spread_t mp_model_collective_spread(void *context, const mp_collective_t *collective);
+mp_chip_spread_t mp_model_collective_spread(void *context, const mp_collective_t *collective);
 // Adds up what a memo stands for.
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);
 // Sets what the program has in common with others, when all else is set.

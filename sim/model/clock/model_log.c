@@ -29,7 +29,7 @@ static void model_log_push(mp_model_t *model, mp_entry_t *entry) {
 
 static mp_entry_t *model_log_make_launch(mp_model_program_t *program, uint64_t launch) {
   const size_t count = program->num_devices;
-  const bool has_shares = program->twin->has_choices;
+  const bool has_shares = program->chip_program->has_choices;
   const size_t inputs = count * sizeof(mp_stamp_t);
   const size_t shares = has_shares ? count * sizeof(mp_model_share_t) : 0;
   char *memory = mp_calloc(1, sizeof(mp_entry_t) + inputs + shares + count);
@@ -63,7 +63,7 @@ static mp_entry_t *model_log_find(mp_entry_t *first, const mp_model_program_t *p
 // What was set aside is waited for on no device that has come so far: it came, or failed there.
 static void model_log_forget(const mp_model_program_t *program, uint64_t launch,
                              uint32_t num_shares, const uint32_t *logical) {
-  const bool is_counted = program->twin->num_collectives != 0;  // other numbers say nothing
+  const bool is_counted = program->chip_program->num_collectives != 0;  // other numbers say nothing
   mp_entry_t **link = &program->model->aside;
   while (*link != NULL && is_counted) {
     mp_entry_t *e = *link;
@@ -88,7 +88,7 @@ static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t l
   mp_model_t *model = program->model;
   const bool is_whole = num_shares == program->num_local;
   // Devices that meet belong together. Those that do not are launched on for themselves.
-  const bool is_partial = !is_whole && program->twin->num_collectives == 0;
+  const bool is_partial = !is_whole && program->chip_program->num_collectives == 0;
   mp_entry_t *entry = NULL;
   if (!is_whole && !is_partial) {
     entry = model_log_find(model->first, program, launch, logical[0]);

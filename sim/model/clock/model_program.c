@@ -8,12 +8,12 @@
 #include "sim/model/network/traffic/traffic.h"
 
 void mp_model_set_kin(mp_model_program_t *program) {
-  const mp_program_t *text = program->twin->program;
+  const mp_program_t *text = program->chip_program->program;
   const double sizes[] = {text->flops, text->bytes_accessed};
   uint64_t key = mp_hash_bytes(MP_HASH_START, program->name.data, program->name.size);
   key = mp_hash_bytes(key, sizes, sizeof(sizes));
-  key = mp_hash_u64(key, (uint64_t)program->num_devices << 32 | program->twin->num_kernels);
-  program->kin.key = mp_hash_u64(key, program->twin->num_collectives);
+  key = mp_hash_u64(key, (uint64_t)program->num_devices << 32 | program->chip_program->num_kernels);
+  program->kin.key = mp_hash_u64(key, program->chip_program->num_collectives);
   program->kin.devices =
       mp_hash_bytes(MP_HASH_START, program->ids, program->num_devices * sizeof(*program->ids));
 }
@@ -33,8 +33,8 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
   return (mp_model_program_books_t){.name = program->name,
                                     .key = program->kin.key,
                                     .serial = program->serial,
-                                    .program = program->twin->program,
-                                    .twin = program->twin,
+                                    .program = program->chip_program->program,
+                                    .chip_program = program->chip_program,
                                     .num_devices = program->num_devices,
                                     .ids = program->ids,
                                     .launches = program->launches,
@@ -100,10 +100,10 @@ static uint32_t model_program_places(const mp_model_program_t *program, const mp
   return count;
 }
 
-mp_twin_spread_t mp_model_collective_spread(void *context, const mp_collective_t *collective) {
+mp_chip_spread_t mp_model_collective_spread(void *context, const mp_collective_t *collective) {
   const mp_model_program_t *program = context;
   const mp_groups_t *groups = collective->groups;
-  if (groups == NULL || groups->num_groups == 0) return (mp_twin_spread_t){1, 1};
+  if (groups == NULL || groups->num_groups == 0) return (mp_chip_spread_t){1, 1};
   const uint32_t size = groups->offsets[1] - groups->offsets[0];
   const mp_pod_device_t *first = model_program_member(program, groups, 0);
   uint32_t cores = 0, num_dims = 0;
@@ -119,7 +119,7 @@ mp_twin_spread_t mp_model_collective_spread(void *context, const mp_collective_t
     places *= along;
   }
   const uint32_t chips = size / cores;
-  return (mp_twin_spread_t){chips, places == chips ? num_dims : 1};
+  return (mp_chip_spread_t){chips, places == chips ? num_dims : 1};
 }
 
 // ---- Ends ----

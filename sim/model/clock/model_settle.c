@@ -8,8 +8,8 @@
 // Most programs come to one memo or two: the others are not made.
 static mp_status_t model_settle_make_memo(mp_model_program_t *program, mp_memo_t *memo) {
   const uint32_t count = program->num_devices;
-  MP_RETURN_IF_ERROR(
-      mp_books_create(program->arena, program->model->network, program->twin, count, &memo->books));
+  MP_RETURN_IF_ERROR(mp_books_create(program->arena, program->model->network, program->chip_program,
+                                     count, &memo->books));
   memo->ends = MP_ARENA_ARRAY(program->arena, mp_moment_t, count);
   MP_RETURN_IF_NULL(memo->ends);
   memo->starts = MP_ARENA_ARRAY(program->arena, mp_moment_t, count);
@@ -108,7 +108,7 @@ static void model_settle_on_copy(void *context, uint32_t logical, uint32_t copy,
                                  mp_moment_t end) {
   const watched_t *w = context;
   const mp_model_observer_t *observer = &w->program->model->observer;
-  const mp_twin_copy_t *one = &w->program->twin->copies[copy];
+  const mp_chip_copy_t *one = &w->program->chip_program->copies[copy];
   const mp_model_transfer_t told = {.kind = one->is_to_host ? MP_TRANSFER_GET : MP_TRANSFER_PUT,
                                     .device = (uint32_t)w->program->ids[logical],
                                     .bytes = (uint64_t)one->bytes};

@@ -105,7 +105,7 @@ mp_status_t mp_model_make_hosts(mp_model_t *model) {
   return status;
 }
 
-mp_status_t mp_model_host_link(const mp_model_program_t *program, mp_twin_links_t *links) {
+mp_status_t mp_model_host_link(const mp_model_program_t *program, mp_chip_links_t *links) {
   const mp_model_t *model = program->model;
   uint32_t most = 0;
   uint32_t *members = mp_calloc((size_t)mp_pod_info(model->pod)->num_hosts, sizeof(*members));

@@ -28,11 +28,11 @@ static int report_copies_longer(const void *a, const void *b) {
 
 mp_status_t mp_report_copies_make(mp_arena_t *arena, mp_report_places_t *places,
                                   const mp_model_program_books_t *books, mp_report_program_t *row) {
-  const mp_twin_t *twin = books->twin;
-  row->copy = MP_ARENA_ARRAY(arena, mp_report_copy_t, (size_t)twin->num_copies + 1);
+  const mp_chip_program_t *chip_program = books->chip_program;
+  row->copy = MP_ARENA_ARRAY(arena, mp_report_copy_t, (size_t)chip_program->num_copies + 1);
   MP_RETURN_IF_NULL(row->copy);
-  for (uint32_t i = 0; i < twin->num_copies; ++i) {
-    const mp_twin_copy_t *from = &twin->copies[i];
+  for (uint32_t i = 0; i < chip_program->num_copies; ++i) {
+    const mp_chip_copy_t *from = &chip_program->copies[i];
     mp_report_copy_t copy = {.is_to_host = from->is_to_host,
                              .is_async = from->is_async,
                              .bytes = from->bytes,

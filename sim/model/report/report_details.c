@@ -109,7 +109,7 @@ static void report_details_copies(const mp_report_program_t *row, mp_strbuf_t *o
   }
 }
 
-static void report_details_space(const char *whose, const mp_twin_space_t *space,
+static void report_details_space(const char *whose, const mp_chip_space_t *space,
                                  mp_strbuf_t *out) {
   char arguments[MP_REPORT_NUMBER], results[MP_REPORT_NUMBER], temporaries[MP_REPORT_NUMBER];
   mp_strbuf_printf(out, "  memory of %s arguments %s, other results %s, temporaries %s\n", whose,
@@ -120,7 +120,7 @@ static void report_details_space(const char *whose, const mp_twin_space_t *space
 
 // Of programs that have anything on the host.
 static void report_details_memory(const mp_report_program_t *row, mp_strbuf_t *out) {
-  const mp_twin_space_t *host = &row->memory.host;
+  const mp_chip_space_t *host = &row->memory.host;
   if (host->arguments + host->results + host->temporaries == 0) return;
   report_details_space("a device:", &row->memory.device, out);
   report_details_space("it at its host:", host, out);

@@ -350,9 +350,9 @@ static bool report_findings_is_cut_up(const finder_t *f, const mp_op_t *sum) {
 
 static mp_status_t report_findings_sums(finder_t *f) {
   const mp_replay_meetings_t *met = f->books->books.meetings;
-  const mp_twin_t *twin = f->books->twin;
-  for (uint32_t c = 0; c < twin->num_collectives; ++c) {
-    const mp_twin_collective_t *one = &twin->collectives[c];
+  const mp_chip_program_t *chip_program = f->books->chip_program;
+  for (uint32_t c = 0; c < chip_program->num_collectives; ++c) {
+    const mp_chip_collective_t *one = &chip_program->collectives[c];
     if (met[c].count == 0 || one->num_ops > 1 || one->op->code != MP_OP_ALL_REDUCE) continue;
     if (!report_findings_is_cut_up(f, one->op)) continue;
     mp_report_finding_t finding = {
@@ -408,10 +408,10 @@ mp_status_t mp_report_findings_make(mp_arena_t *arena, mp_report_places_t *place
   MP_RETURN_IF_ERROR(mp_report_same_create(arena, program, &f.same));
   report_findings_look_for_attention(&f, program->partitioned->main->body);
   looked_at_t looked = {.finder = &f};
-  for (uint32_t s = 0; s < books->twin->num_steps && looked.status == NULL; ++s) {
+  for (uint32_t s = 0; s < books->chip_program->num_steps && looked.status == NULL; ++s) {
     const mp_moment_t time = books->books.times[s];
     const mp_step_span_t span = {.step = s, .end = time};
-    if (time != 0) mp_step_parts(books->twin, &span, report_findings_look, &looked);
+    if (time != 0) mp_step_parts(books->chip_program, &span, report_findings_look, &looked);
   }
   MP_RETURN_IF_ERROR(looked.status);
   MP_RETURN_IF_ERROR(report_findings_add_attentions(&f));

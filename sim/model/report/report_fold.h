@@ -73,7 +73,7 @@ MP_NODISCARD mp_status_t mp_report_exposed(mp_report_places_t *places,
 
 // Collectives of the same groups, at one place.
 typedef struct {
-  const mp_twin_collective_t *first;
+  const mp_chip_collective_t *first;
   const char *place;
   mp_replay_meetings_t met;  // of all
 } mp_report_meetings_t;
@@ -93,12 +93,12 @@ MP_NODISCARD mp_status_t mp_report_meetings_add(mp_arena_t *arena, mp_report_all
 // The place of a collective, as mp_report_place: of several that of the first, and how many other
 // places there are: "dot_general at train.py:8:20 and 5 more".
 MP_NODISCARD mp_status_t mp_report_sums_place(mp_report_places_t *places,
-                                              const mp_twin_collective_t *collective,
+                                              const mp_chip_collective_t *collective,
                                               const char **out_text);
 // As mp_report_layers_add: each of several has a share of the time by its bytes.
 MP_NODISCARD mp_status_t mp_report_sums_add_layers(mp_report_places_t *places,
                                                    mp_report_layers_t *layers,
-                                                   const mp_twin_collective_t *collective,
+                                                   const mp_chip_collective_t *collective,
                                                    mp_moment_t traffic);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_FOLD_H_

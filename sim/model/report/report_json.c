@@ -183,7 +183,7 @@ static void report_json_put_findings(const mp_report_program_t *row, mp_strbuf_t
   mp_strbuf_putc(out, ']');
 }
 
-static void report_json_put_space(const char *key, const mp_twin_space_t *space, mp_strbuf_t *out) {
+static void report_json_put_space(const char *key, const mp_chip_space_t *space, mp_strbuf_t *out) {
   report_json_key(", ", key, out);
   mp_strbuf_puts(out, "{\"bytes\": ");
   const double results = (double)(space->results - space->aliased);

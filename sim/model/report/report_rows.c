@@ -19,7 +19,7 @@ uint32_t mp_report_partners(const mp_report_program_t *row) {
 }
 
 // What bounds a kernel on a chip. Its bytes come after the latency of the memory, beside its work.
-static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_twin_kernel_t *kernel) {
+static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_chip_kernel_t *kernel) {
   const double memory =
       kernel->bytes / chip->memory_bandwidth / chip->efficiency[kernel->work_class];
   double latency = kernel->work_class == MP_WORK_SCALAR ? chip->scalar_latency : chip->op_latency;
@@ -121,9 +121,9 @@ static uint32_t report_rows_choose(const mp_report_meetings_t *met, uint32_t cou
 // Those that have met, with the sums over all.
 static mp_status_t report_rows_fold_collectives(const maker_t *m, mp_report_all_meetings_t *all) {
   const mp_replay_meetings_t *met = m->books->books.meetings;
-  for (uint32_t c = 0; c < m->books->twin->num_collectives; ++c) {
+  for (uint32_t c = 0; c < m->books->chip_program->num_collectives; ++c) {
     if (met[c].count == 0) continue;
-    mp_report_meetings_t one = {.first = &m->books->twin->collectives[c], .met = met[c]};
+    mp_report_meetings_t one = {.first = &m->books->chip_program->collectives[c], .met = met[c]};
     m->row->collectives += met[c].count;
     m->row->collective_bytes +=
         (double)met[c].count * (double)mp_message_bytes(one.first->collective);
@@ -202,15 +202,16 @@ static void report_rows_add_part(void *context, const mp_step_part_t *part) {
 }
 
 static mp_status_t report_rows_make_ops(const maker_t *m) {
-  const mp_twin_t *twin = m->books->twin;
+  const mp_chip_program_t *chip_program = m->books->chip_program;
   mp_report_ops_t ops = {0};
   m->row->op = MP_ARENA_ARRAY(m->arena, mp_report_op_t, MP_REPORT_OPS);
   MP_RETURN_IF_NULL(m->row->op);
-  for (uint32_t s = 0; s < twin->num_steps; ++s) {
+  for (uint32_t s = 0; s < chip_program->num_steps; ++s) {
     const mp_moment_t time = m->books->books.times[s];
     if (time == 0) continue;
     added_step_t step = {.maker = m, .count = m->books->books.counts[s], .ops = &ops};
-    mp_step_parts(twin, &(mp_step_span_t){.step = s, .end = time}, report_rows_add_part, &step);
+    mp_step_parts(chip_program, &(mp_step_span_t){.step = s, .end = time}, report_rows_add_part,
+                  &step);
     MP_RETURN_IF_ERROR(step.status);
   }
   for (uint32_t i = 0; i < ops.rows.count; ++i) {
@@ -240,17 +241,17 @@ static void report_rows_add_layer(void *context, const mp_step_part_t *part) {
 }
 
 static mp_status_t report_rows_add_layers(const maker_t *m, mp_report_layers_t *layers) {
-  const mp_twin_t *twin = m->books->twin;
+  const mp_chip_program_t *chip_program = m->books->chip_program;
   added_layers_t to = {.places = m->places, .layers = layers};
-  for (uint32_t s = 0; s < twin->num_steps && to.status == NULL; ++s) {
+  for (uint32_t s = 0; s < chip_program->num_steps && to.status == NULL; ++s) {
     const mp_moment_t time = m->books->books.times[s];
     const mp_step_span_t span = {.step = s, .end = time};
-    if (time != 0) mp_step_parts(twin, &span, report_rows_add_layer, &to);
+    if (time != 0) mp_step_parts(chip_program, &span, report_rows_add_layer, &to);
   }
   const mp_replay_meetings_t *met = m->books->books.meetings;
-  for (uint32_t c = 0; c < twin->num_collectives && to.status == NULL; ++c) {
+  for (uint32_t c = 0; c < chip_program->num_collectives && to.status == NULL; ++c) {
     if (met[c].count == 0) continue;
-    to.status = mp_report_sums_add_layers(m->places, layers, &twin->collectives[c],
+    to.status = mp_report_sums_add_layers(m->places, layers, &chip_program->collectives[c],
                                           met[c].members - met[c].hidden);
   }
   return to.status;
@@ -272,14 +273,14 @@ static mp_status_t report_rows_make_layers(const maker_t *m) {
 // ---- Guesses ----
 
 static mp_status_t report_rows_make_guesses(const maker_t *m) {
-  const mp_twin_t *twin = m->books->twin;
+  const mp_chip_program_t *chip_program = m->books->chip_program;
   const uint64_t *counts = m->books->books.guesses;
   m->row->guess = MP_ARENA_ARRAY(m->arena, mp_report_guess_t, MP_REPORT_GUESSES);
   MP_RETURN_IF_NULL(m->row->guess);
-  for (uint32_t s = 0; s < twin->num_steps && counts != NULL; ++s) {
+  for (uint32_t s = 0; s < chip_program->num_steps && counts != NULL; ++s) {
     m->row->guessed += counts[s];
     if (counts[s] == 0 || m->row->num_guesses == MP_REPORT_GUESSES) continue;
-    const mp_twin_step_t *step = &twin->steps[s];
+    const mp_chip_step_t *step = &chip_program->steps[s];
     mp_report_guess_t *guess = &m->row->guess[m->row->num_guesses++];
     MP_RETURN_IF_ERROR(mp_report_place(m->places, step->op->loc, &guess->place));
     guess->branches = step->op->code == MP_OP_WHILE ? 0 : step->op->num_regions;
@@ -300,16 +301,16 @@ static mp_status_t report_rows_make_guesses(const maker_t *m) {
 // Of what a program is made, so that two of one name and size are told apart: what its kernels do,
 // which devices meet in its collectives, and where it begins.
 static uint64_t report_rows_key(const mp_model_program_books_t *books) {
-  const mp_twin_t *twin = books->twin;
+  const mp_chip_program_t *chip_program = books->chip_program;
   uint64_t key = books->key;
-  for (uint32_t k = 0; k < twin->num_kernels; ++k) {
-    const mp_twin_kernel_t *kernel = &twin->kernels[k];
+  for (uint32_t k = 0; k < chip_program->num_kernels; ++k) {
+    const mp_chip_kernel_t *kernel = &chip_program->kernels[k];
     const double sizes[] = {kernel->flops, kernel->bytes};
     key = mp_hash_bytes(key, kernel->name, strlen(kernel->name));
     key = mp_hash_bytes(key, sizes, sizeof(sizes));
   }
-  for (uint32_t c = 0; c < twin->num_collectives; ++c) {
-    const mp_collective_t *one = twin->collectives[c].collective;
+  for (uint32_t c = 0; c < chip_program->num_collectives; ++c) {
+    const mp_collective_t *one = chip_program->collectives[c].collective;
     key = mp_hash_u64(key, mp_collective_digest(one));
     if (one->num_pairs != 0) {
       key = mp_hash_bytes(key, one->pairs, 2 * (size_t)one->num_pairs * sizeof(*one->pairs));
@@ -320,9 +321,9 @@ static uint64_t report_rows_key(const mp_model_program_books_t *books) {
       key = mp_hash_bytes(key, groups->offsets, groups->num_groups * sizeof(*groups->offsets));
     }
   }
-  const mp_op_t *first = twin->num_kernels != 0       ? twin->kernels[0].op
-                         : twin->num_collectives != 0 ? twin->collectives[0].op
-                                                      : NULL;
+  const mp_op_t *first = chip_program->num_kernels != 0       ? chip_program->kernels[0].op
+                         : chip_program->num_collectives != 0 ? chip_program->collectives[0].op
+                                                              : NULL;
   const mp_loc_t *file = first == NULL ? NULL : mp_loc_find(first->loc).file;
   if (file == NULL) return key;
   return mp_hash_u64(mp_hash_bytes(key, file->text.data, file->text.size), file->line);
@@ -357,7 +358,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
       .waiting = total.waiting,
       .traffic = total.traffic,
       .hidden = total.hidden,
-      .memory = books->twin->memory,
+      .memory = books->chip_program->memory,
       .is_cut = books->books.is_cut,
       .link = busiest.link,
       .link_bytes = busiest.bytes,

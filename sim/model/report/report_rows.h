@@ -134,7 +134,7 @@ typedef struct {
   mp_report_collective_t *collective;  // the one on which most time is spent first
   uint32_t num_copies;
   mp_report_copy_t *copy;  // likewise
-  mp_twin_memory_t memory;
+  mp_chip_memory_t memory;
   mp_report_class_t classes[MP_WORK_CLASS_COUNT];
   uint32_t num_ops;
   mp_report_op_t *op;  // likewise

@@ -42,7 +42,7 @@ static void report_sums_add_op(parts_t *parts, const mp_op_t *op) {
   }
 }
 
-static mp_status_t report_sums_parts(mp_arena_t *arena, const mp_twin_collective_t *collective,
+static mp_status_t report_sums_parts(mp_arena_t *arena, const mp_chip_collective_t *collective,
                                      parts_t *out_parts) {
   const uint32_t num_ops = collective->num_ops == 0 ? 1 : collective->num_ops;
   const mp_op_t *const *ops = collective->num_ops == 0 ? &collective->op : collective->ops;
@@ -76,7 +76,7 @@ static bool report_sums_has(const char *const *known, uint32_t count, const char
   return false;
 }
 
-mp_status_t mp_report_sums_place(mp_report_places_t *places, const mp_twin_collective_t *collective,
+mp_status_t mp_report_sums_place(mp_report_places_t *places, const mp_chip_collective_t *collective,
                                  const char **out_text) {
   parts_t parts;
   MP_RETURN_IF_ERROR(report_sums_parts(places->arena, collective, &parts));
@@ -95,7 +95,7 @@ mp_status_t mp_report_sums_place(mp_report_places_t *places, const mp_twin_colle
 // ---- layers ----
 
 mp_status_t mp_report_sums_add_layers(mp_report_places_t *places, mp_report_layers_t *layers,
-                                      const mp_twin_collective_t *collective, mp_moment_t traffic) {
+                                      const mp_chip_collective_t *collective, mp_moment_t traffic) {
   parts_t parts;
   MP_RETURN_IF_ERROR(report_sums_parts(places->arena, collective, &parts));
   double all = 0, done = 0;

@@ -3,7 +3,7 @@
 #define MINIPOD_SIM_MODEL_REPORT_REPORT_TEXT_H_
 
 #include "sim/base/str.h"
-#include "sim/chip/twin.h"
+#include "sim/chip/chip_program.h"
 
 enum { MP_REPORT_NUMBER = 24 };
 

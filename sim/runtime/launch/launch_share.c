@@ -180,7 +180,7 @@ static mp_status_t launch_share_find_session(mp_launch_state_t *l, mp_launch_sha
 // memory exactly if the described chip's compiler would accept it.
 static mp_status_t launch_share_take_arena(mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
-  const mp_twin_memory_t *planned = mp_executable_memory(l->executable);
+  const mp_chip_memory_t *planned = mp_executable_memory(l->executable);
   const uint64_t charge = planned != NULL ? planned->device.temporaries : program->arena_bytes;
   const uint64_t bytes = program->arena_bytes == 0 && charge > 0 ? 1 : program->arena_bytes;
   if (bytes == 0) return NULL;

@@ -435,9 +435,9 @@ const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t 
   return executable->local;
 }
 
-const mp_twin_memory_t *mp_executable_memory(const mp_executable_t *executable) {
+const mp_chip_memory_t *mp_executable_memory(const mp_executable_t *executable) {
   if (executable->timed == NULL) return NULL;
-  return &mp_model_program_twin(executable->timed)->memory;
+  return &mp_model_program_chip(executable->timed)->memory;
 }
 
 bool mp_executable_has_time(const mp_executable_t *executable) {

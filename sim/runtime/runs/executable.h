@@ -4,7 +4,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_RUNS_EXECUTABLE_H_
 #define MINIPOD_SIM_RUNTIME_RUNS_EXECUTABLE_H_
 
-#include "sim/chip/memory/twin_memory.h"
+#include "sim/chip/memory/chip_memory.h"
 #include "sim/foreign/foreign_context.h"
 #include "sim/plan/program.h"
 #include "sim/runtime/buffers/buffer.h"
@@ -37,7 +37,7 @@ mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t lo
 const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t *out_count);
 
 // What a run needs of the described chip's memory; NULL: the client does not model time.
-const mp_twin_memory_t *mp_executable_memory(const mp_executable_t *executable);
+const mp_chip_memory_t *mp_executable_memory(const mp_executable_t *executable);
 // Whether the client models time.
 bool mp_executable_has_time(const mp_executable_t *executable);
 // Then: the seconds that a launch takes (mp_model_program_estimate).

@@ -1,9 +1,9 @@
 // Kernels for attention: which custom_calls are some, and what they take, by hand.
 #include <math.h>
 
+#include "sim/chip/chip_program.h"
 #include "sim/chip/cost/attention_cost.h"
 #include "sim/chip/cost/irregular_cost.h"
-#include "sim/chip/twin.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/text/text.h"
 #include "tests/unit/support/unit.h"
@@ -32,15 +32,15 @@ static kernel_costs_t costs_of(const mp_chip_t *chip, const char *text) {
   mp_module_t *module = NULL;
   mp_program_t *program = NULL;
   mp_arena_t *arena = NULL;
-  const mp_twin_t *twin = NULL;
+  const mp_chip_program_t *chip_program = NULL;
   const mp_compile_request_t request = {.keep_partitioned = true, .absent_calls = true};
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&arena));
   assert_ok(mp_compile_module(module, &request, &program));
-  assert_ok(mp_twin_create(chip, program, arena, &twin));
-  assert_int_equal(twin->num_kernels, 1);
-  const kernel_costs_t costs = {twin->kernels[0].seconds,
-                                mp_foreign_step_overhead(chip, twin->kernels[0].op)};
+  assert_ok(mp_chip_program_create(chip, program, arena, &chip_program));
+  assert_int_equal(chip_program->num_kernels, 1);
+  const kernel_costs_t costs = {chip_program->kernels[0].seconds,
+                                mp_foreign_step_overhead(chip, chip_program->kernels[0].op)};
   mp_program_release(program);
   mp_arena_release(arena);
   return costs;
@@ -69,10 +69,10 @@ static void expect_overhead(const mp_chip_t *chip, const char *text, double part
 #define FORWARD SPLASH("splash_mha_fwd_residuals", "", "", HEADS ", " TOKENS)
 #define DKV     SPLASH("splash_mha_dkv_no_residuals", "_dkv", "", HEADS ", " HEADS)
 
-// Operations of a product of one block.
+// Operations of a matmul of one block.
 static const double g_block = 2 * 512.0 * 512 * 128;
 
-static void a_chip_without_figures_does_the_products(void **state) {
+static void a_chip_without_figures_does_the_matmuls(void **state) {
   (void)state;
   const mp_chip_t chip = bare_chip();
   expect_us(&chip, FORWARD, 6 * 2 * 16 * g_block / 2 / 1e9);
@@ -255,7 +255,7 @@ static void gpus_have_a_rate_by_sequence(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_chip_without_figures_does_the_products),
+      cmocka_unit_test(a_chip_without_figures_does_the_matmuls),
       cmocka_unit_test(tpus_go_through_blocks),
       cmocka_unit_test(a_kernel_may_make_all_gradients),
       cmocka_unit_test(small_blocks_wait_for_memory),

@@ -1,6 +1,6 @@
 // The chip of a description: what is derived, what is a default, and calibrations.
 #include "sim/chip/cost/chip.h"
-#include "sim/chip/cost/product_cost.h"
+#include "sim/chip/cost/matmul_cost.h"
 #include "tests/unit/support/unit.h"
 
 static mp_chip_t chip_of(const char *description) {
@@ -72,24 +72,24 @@ static void what_is_not_described_is_derived(void **state) {
   assert_true(chip.vector_flops == 10e12);
 }
 
-// A product in f32, of bf16 ones where there are no others.
+// A matmul in f32, of bf16 ones where there are no others.
 static void precision_costs_passes(void **state) {
   (void)state;
   mp_chip_t chip = chip_of("torus:2x2 flops.bf16:100T flops.vector:1T op_latency:1us");
   const mp_work_t work = {.work_class = MP_WORK_MATMUL,
-                          .product = {.batch = 1,
-                                      .m = 1024,
-                                      .n = 1024,
-                                      .k = 1024,
-                                      .dtype = MP_DTYPE_F32,
-                                      .passes = 1,
-                                      .bf16_passes = 6}};
-  const mp_product_kernel_t product = {.product = &work.product, .efficiency = 1};
+                          .matmul = {.batch = 1,
+                                     .m = 1024,
+                                     .n = 1024,
+                                     .k = 1024,
+                                     .dtype = MP_DTYPE_F32,
+                                     .passes = 1,
+                                     .bf16_passes = 6}};
+  const mp_matmul_kernel_t matmul = {.matmul = &work.matmul, .efficiency = 1};
   const double flops = 2.0 * 1024 * 1024 * 1024;
-  assert_float_equal(mp_product_seconds(&chip, &product) * 1e6, (6 * flops / 100e12 + 1e-6) * 1e6,
+  assert_float_equal(mp_matmul_seconds(&chip, &matmul) * 1e6, (6 * flops / 100e12 + 1e-6) * 1e6,
                      1e-6);
   chip = chip_of("torus:2x2 flops.bf16:100T flops.f32:50T flops.vector:1T op_latency:1us");
-  assert_float_equal(mp_product_seconds(&chip, &product) * 1e6, (flops / 50e12 + 1e-6) * 1e6, 1e-6);
+  assert_float_equal(mp_matmul_seconds(&chip, &matmul) * 1e6, (flops / 50e12 + 1e-6) * 1e6, 1e-6);
 }
 
 static void kinds_are_those_of_types(void **state) {

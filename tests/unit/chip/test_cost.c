@@ -1,7 +1,7 @@
 // What kernels take by kind, by hand: functions, rows by index, sorts, windows, decompositions.
 #include <math.h>
 
-#include "sim/chip/twin.h"
+#include "sim/chip/chip_program.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/text/text.h"
 #include "tests/unit/support/unit.h"
@@ -21,14 +21,15 @@ static double program_seconds(const mp_chip_t *chip, const char *text) {
   mp_module_t *module = NULL;
   mp_program_t *program = NULL;
   mp_arena_t *arena = NULL;
-  const mp_twin_t *twin = NULL;
+  const mp_chip_program_t *chip_program = NULL;
   const mp_compile_request_t request = {.keep_partitioned = true};
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&arena));
   assert_ok(mp_compile_module(module, &request, &program));
-  assert_ok(mp_twin_create(chip, program, arena, &twin));
+  assert_ok(mp_chip_program_create(chip, program, arena, &chip_program));
   double seconds = 0;
-  for (uint32_t i = 0; i < twin->num_kernels; ++i) seconds += twin->kernels[i].seconds;
+  for (uint32_t i = 0; i < chip_program->num_kernels; ++i)
+    seconds += chip_program->kernels[i].seconds;
   mp_program_release(program);
   mp_arena_release(arena);
   return seconds;
@@ -85,7 +86,7 @@ static void memory_has_a_latency(void **state) {
   expect_ns(&chip, UNARY("negate", "1000000xf32"), 1100 + 8000 + 100);
 }
 
-// Sums along rows go through memory once if the array and its sums fit into scratch memory.
+// Sums along rows go through memory once if the array and its sums fit into VMEM.
 static void cumulative_sums_in_scratch_memory_are_cheap(void **state) {
   (void)state;
   enum { BYTES = 64 * 1024 * 4 };
@@ -258,7 +259,7 @@ static void elements_apart_are_taken_out_of_lanes(void **state) {
   expect_ns(&chip, EVEN("2, 1", "512x1024xf32"), 0.0042);
 }
 
-// The gradient of such a slice: what is put between others in the lanes comes there by a product.
+// The gradient of such a slice: what is put between others in the lanes comes there by a matmul.
 static void elements_between_others_are_put_into_lanes(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
@@ -282,7 +283,7 @@ static void complex_arguments_are_read_twice(void **state) {
   chip.figures.compiler = MP_CHIP_COMPILER_TPU;
   chip.figures.memory_scratch = 2 * 8192;
   expect_ns(&chip, UNARY("negate", "1024xcomplex<f32>"), 3 * 8.192);
-  // Parts that do not fit into scratch memory are written and read.
+  // Parts that do not fit into VMEM are written and read.
   chip.figures.memory_scratch = 8192;
   expect_ns(&chip, UNARY("negate", "1024xcomplex<f32>"), 5 * 8.192);
 }
@@ -390,13 +391,13 @@ static void the_best_are_searched_on_a_tpu(void **state) {
   expect_ns(&chip, SORT("128x1024xf32"), 131072.0 * 2 * 5 * 55 * 1e-3);
 }
 
-// A length of 1,024 has two factors of up to 128, each of which is three products; one of 256 is
+// A length of 1,024 has two factors of up to 128, each of which is three matmuls; one of 256 is
 // done as a whole.
-static void a_transform_is_products_in_real_numbers(void **state) {
+static void a_transform_is_matmuls_in_real_numbers(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
   chip.figures.fft_element = 1e-9;
-  chip.figures.product_launch = 2e-6;
+  chip.figures.matmul_launch = 2e-6;
   static const char text[] =
       "func.func @main(%x: tensor<2x1024xcomplex<f32>>) -> tensor<2x1024xcomplex<f32>> {\n"
       "%0 = stablehlo.fft %x, type = FFT, length = [1024] : (tensor<2x1024xcomplex<f32>>) -> "
@@ -408,9 +409,9 @@ static void a_transform_is_products_in_real_numbers(void **state) {
       "tensor<8x256xcomplex<f32>>\nreturn %0 : tensor<8x256xcomplex<f32>>\n}\n";
   expect_ns(&chip, whole, 2048 + 3 * 2000);
   chip.figures.memory_scratch = 1e6;
-  chip.figures.product_scratch_launch = 500e-9;
+  chip.figures.matmul_scratch_launch = 500e-9;
   expect_ns(&chip, text, 2048 * 2 + 6 * 500);
-  chip.figures.product_step = 100e-9;
+  chip.figures.matmul_step = 100e-9;
   expect_ns(&chip, text, 2048 * 2 + 6 * 600);
 }
 
@@ -508,7 +509,7 @@ static void each_group_goes_through_its_own_rows(void **state) {
   chip.figures.compiler = MP_CHIP_COMPILER_TPU;
   const double own = program_seconds(&chip, text);
   assert_float_equal(own / all, (3 + 4 - 1) * 128.0 / (4 * 300), 1e-3);
-  chip.figures.product_ragged = 2e-6;
+  chip.figures.matmul_ragged = 2e-6;
   const double more = program_seconds(&chip, text) - own;
   assert_float_equal(more, (3 + 4 - 1) * 2e-6, 1e-12);
 }
@@ -533,7 +534,7 @@ int main(void) {
       cmocka_unit_test(a_sort_is_a_network),
       cmocka_unit_test(the_best_are_found_in_fewer_stages),
       cmocka_unit_test(the_best_are_searched_on_a_tpu),
-      cmocka_unit_test(a_transform_is_products_in_real_numbers),
+      cmocka_unit_test(a_transform_is_matmuls_in_real_numbers),
       cmocka_unit_test(random_bits_on_gpus_are_written_twice),
       cmocka_unit_test(gradients_of_largest_elements_are_three_kernels_on_gpus),
       cmocka_unit_test(a_decomposition_goes_column_by_column),

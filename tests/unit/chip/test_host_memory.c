@@ -1,6 +1,6 @@
 // Values in the memory of the chip's host, by hand: which lie there, what crosses, and what both
 // memories need.
-#include "sim/chip/twin.h"
+#include "sim/chip/chip_program.h"
 #include "sim/plan/compile.h"
 #include "tests/unit/support/op_samples.h"
 
@@ -9,7 +9,7 @@ enum { MIB = 1024 * 1024 };
 typedef struct {
   mp_arena_t *arena;
   mp_program_t *program;
-  const mp_twin_t *twin;
+  const mp_chip_program_t *chip_program;
 } made_t;
 
 static mp_chip_t chip_of(mp_chip_compiler_t compiler) {
@@ -26,12 +26,12 @@ static made_t make_for(mp_chip_compiler_t compiler, const char *text, uint32_t n
   made_t m = {0};
   mp_module_t *module = NULL;
   const mp_chip_t chip = chip_of(compiler);
-  const mp_twin_links_t links = {.host_latency = 1e-6, .host_bandwidth = MIB * 1e3};
+  const mp_chip_links_t links = {.host_latency = 1e-6, .host_bandwidth = MIB * 1e3};
   const mp_compile_request_t request = {.num_replicas = num_replicas, .keep_partitioned = true};
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&m.arena));
   assert_ok(mp_compile_module(module, &request, &m.program));
-  assert_ok(mp_twin_create_linked(&chip, m.program, &links, m.arena, &m.twin));
+  assert_ok(mp_chip_program_create_linked(&chip, m.program, &links, m.arena, &m.chip_program));
   return m;
 }
 
@@ -44,7 +44,7 @@ static void end(made_t *m) {
   mp_arena_release(m->arena);
 }
 
-static void expect_space(const mp_twin_space_t *space, uint64_t arguments, uint64_t results,
+static void expect_space(const mp_chip_space_t *space, uint64_t arguments, uint64_t results,
                          uint64_t temporaries) {
   assert_int_equal(space->arguments, arguments);
   assert_int_equal(space->results, results);
@@ -52,11 +52,11 @@ static void expect_space(const mp_twin_space_t *space, uint64_t arguments, uint6
 }
 
 // How many copies go each way, and the bytes of each.
-static void expect_copies(const mp_twin_t *twin, uint32_t to_host, uint32_t from_host,
-                          double bytes) {
+static void expect_copies(const mp_chip_program_t *chip_program, uint32_t to_host,
+                          uint32_t from_host, double bytes) {
   uint32_t counts[2] = {0};
-  for (uint32_t i = 0; i < twin->num_copies; ++i) {
-    const mp_twin_copy_t *copy = &twin->copies[i];
+  for (uint32_t i = 0; i < chip_program->num_copies; ++i) {
+    const mp_chip_copy_t *copy = &chip_program->copies[i];
     counts[copy->is_to_host] += 1;
     assert_float_equal(copy->bytes, bytes, 0);
     assert_float_equal(copy->seconds, 1e-6 + bytes / MIB * 1e-3, 1e-9);
@@ -66,13 +66,15 @@ static void expect_copies(const mp_twin_t *twin, uint32_t to_host, uint32_t from
 }
 
 // The kinds of all steps, a letter each: work, copy, await, jump, branch, local, end.
-static void expect_steps(const mp_twin_t *twin, const char *expected) {
+static void expect_steps(const mp_chip_program_t *chip_program, const char *expected) {
   static const char letters[] = {
-      [MP_TWIN_WORK] = 'w',   [MP_TWIN_COPY] = 'c',  [MP_TWIN_AWAIT] = 'a', [MP_TWIN_JUMP] = 'j',
-      [MP_TWIN_BRANCH] = 'b', [MP_TWIN_LOCAL] = 'l', [MP_TWIN_PART] = 'p',  [MP_TWIN_END] = '.'};
+      [MP_CHIP_STEP_WORK] = 'w', [MP_CHIP_STEP_COPY] = 'c',   [MP_CHIP_STEP_AWAIT] = 'a',
+      [MP_CHIP_STEP_JUMP] = 'j', [MP_CHIP_STEP_BRANCH] = 'b', [MP_CHIP_STEP_LOCAL] = 'l',
+      [MP_CHIP_STEP_PART] = 'p', [MP_CHIP_STEP_END] = '.'};
   char text[64] = "";
-  assert_in_range(twin->num_steps, 1, sizeof(text) - 1);
-  for (uint32_t i = 0; i < twin->num_steps; ++i) text[i] = letters[twin->steps[i].kind];
+  assert_in_range(chip_program->num_steps, 1, sizeof(text) - 1);
+  for (uint32_t i = 0; i < chip_program->num_steps; ++i)
+    text[i] = letters[chip_program->steps[i].kind];
   assert_string_equal(text, expected);
 }
 
@@ -94,13 +96,13 @@ static void values_go_and_come_back(void **state) {
       PLACE("%b", "%a", "pinned_host") DOT("%c", "%x", "%a") DOT("%d", "%c", "%c")
           PLACE("%e", "%b", "device") DOT("%f", "%d", "%e") "  return %f : " M "\n}\n";
   made_t m = make_on(MP_CHIP_COMPILER_TPU, text);
-  expect_copies(m.twin, 1, 1, MIB);
-  assert_true(m.twin->copies[0].is_async);
-  expect_space(&m.twin->memory.host, 0, 0, MIB);
+  expect_copies(m.chip_program, 1, 1, MIB);
+  assert_true(m.chip_program->copies[0].is_async);
+  expect_space(&m.chip_program->memory.host, 0, 0, MIB);
   end(&m);
   m = make_on(MP_CHIP_COMPILER_PLAIN, text);
-  expect_steps(m.twin, "wcawcaw.");
-  assert_false(m.twin->copies[0].is_async);
+  expect_steps(m.chip_program, "wcawcaw.");
+  assert_false(m.chip_program->copies[0].is_async);
   end(&m);
 }
 
@@ -147,33 +149,33 @@ static void values_go_and_come_back(void **state) {
 static void stacks_of_scans_lie_on_the_host(void **state) {
   (void)state;
   made_t m = make_on(MP_CHIP_COMPILER_TPU, SCANS("pinned_host"));
-  expect_copies(m.twin, 1, 1, MIB);
-  expect_space(&m.twin->memory.host, 0, 0, 4 * MIB);
-  assert_in_range(m.twin->memory.device.temporaries, 0, 4 * MIB - 1);
+  expect_copies(m.chip_program, 1, 1, MIB);
+  expect_space(&m.chip_program->memory.host, 0, 0, 4 * MIB);
+  assert_in_range(m.chip_program->memory.device.temporaries, 0, 4 * MIB - 1);
   // Loops with copies are gone through round by round.
-  for (uint32_t i = 0; i < m.twin->num_steps; ++i) {
-    assert_int_not_equal(m.twin->steps[i].kind, MP_TWIN_LOCAL);
+  for (uint32_t i = 0; i < m.chip_program->num_steps; ++i) {
+    assert_int_not_equal(m.chip_program->steps[i].kind, MP_CHIP_STEP_LOCAL);
   }
   end(&m);
   m = make_on(MP_CHIP_COMPILER_TPU, SCANS("device"));
-  expect_copies(m.twin, 0, 0, 0);
-  expect_space(&m.twin->memory.host, 0, 0, 0);
-  assert_in_range(m.twin->memory.device.temporaries, 4 * MIB, 8 * MIB);
+  expect_copies(m.chip_program, 0, 0, 0);
+  expect_space(&m.chip_program->memory.host, 0, 0, 0);
+  assert_in_range(m.chip_program->memory.device.temporaries, 4 * MIB, 8 * MIB);
   end(&m);
 }
 
 // In programs for several devices what a round needs of the host comes in the round before, on
-// TPUs. A round of the first loop copies what it carries, which its product still reads.
+// TPUs. A round of the first loop copies what it carries, which its matmul still reads.
 static void rounds_fetch_for_the_next_one(void **state) {
   (void)state;
   made_t m = make_for(MP_CHIP_COMPILER_TPU, SCANS("pinned_host"), 1);
-  expect_steps(m.twin, "wwbcwawjwbcwawj.");
+  expect_steps(m.chip_program, "wwbcwawjwbcwawj.");
   end(&m);
   m = make_for(MP_CHIP_COMPILER_TPU, SCANS("pinned_host"), 2);
-  expect_steps(m.twin, "wwbcwawjwbcwawj.");
+  expect_steps(m.chip_program, "wwbcwawjwbcwawj.");
   end(&m);
   m = make_for(MP_CHIP_COMPILER_GPU, SCANS("pinned_host"), 2);
-  expect_steps(m.twin, "wbcwawjwbcwawj.");
+  expect_steps(m.chip_program, "wbcwawjwbcwawj.");
   end(&m);
 }
 
@@ -187,12 +189,12 @@ static void arguments_and_results_on_the_host(void **state) {
                      "func.func @main(%x: " M " " KIND ", %y: " M ") -> (" M " " KIND ", " M
                      ") {\n" PLACE("%a", "%x", "device") DOT("%b", "%a", "%y")
                          DOT("%c", "%y", "%y") "  return %b, %c : " M ", " M "\n}\n");
-  expect_copies(m.twin, 1, 1, MIB);
-  expect_space(&m.twin->memory.host, MIB, MIB, 0);
-  assert_int_equal(m.twin->memory.device.arguments, MIB);
-  assert_int_equal(m.twin->memory.device.results, MIB);
-  assert_ok(mp_twin_memory_check_host(&m.twin->memory, m.program, 2 * MIB));
-  mp_status_t status = mp_twin_memory_check_host(&m.twin->memory, m.program, 2 * MIB - 1);
+  expect_copies(m.chip_program, 1, 1, MIB);
+  expect_space(&m.chip_program->memory.host, MIB, MIB, 0);
+  assert_int_equal(m.chip_program->memory.device.arguments, MIB);
+  assert_int_equal(m.chip_program->memory.device.results, MIB);
+  assert_ok(mp_chip_memory_check_host(&m.chip_program->memory, m.program, 2 * MIB));
+  mp_status_t status = mp_chip_memory_check_host(&m.chip_program->memory, m.program, 2 * MIB - 1);
   assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
   assert_non_null(strstr(mp_status_message(status), "memory.pinned_host"));
   mp_status_release(status);
@@ -200,7 +202,7 @@ static void arguments_and_results_on_the_host(void **state) {
   m = make_on(MP_CHIP_COMPILER_TPU,
               "func.func @main(%x: " M " " KIND ") -> " M " {\n" DOT("%a", "%x", "%x")
                   DOT("%b", "%a", "%x") "  return %b : " M "\n}\n");
-  expect_copies(m.twin, 0, 1, MIB);
+  expect_copies(m.chip_program, 0, 1, MIB);
   end(&m);
 }
 
@@ -210,8 +212,8 @@ static void what_stays_on_the_host_costs_nothing(void **state) {
   made_t m = make_on(MP_CHIP_COMPILER_TPU,
                      "func.func @main(%x: " M " " KIND ") -> (" M " " KIND
                      ") {\n" PLACE("%a", "%x", "pinned_host") "  return %a : " M "\n}\n");
-  expect_copies(m.twin, 0, 0, 0);
-  expect_steps(m.twin, ".");
+  expect_copies(m.chip_program, 0, 0, 0);
+  expect_steps(m.chip_program, ".");
   end(&m);
 }
 

@@ -1,6 +1,6 @@
 // Layouts on TPUs: padding, reshapes that move nothing, what matmuls read, and the copies between.
 #include "sim/chip/layout/layout_assign.h"
-#include "tests/unit/chip/cluster_samples.h"
+#include "tests/unit/chip/fusion_samples.h"
 
 static const mp_type_t *tensor(const int64_t *dims, uint32_t rank) {
   static mp_type_t types[8];
@@ -47,7 +47,7 @@ static void a_reshape_moves_nothing_if_tiles_stay_whole(void **state) {
 static uint32_t copies_of(const char *text) {
   const mp_chip_figures_t figures = figures_of(TPU);
   found_t f = find_with(&figures, text);
-  const uint32_t count = f.clusters.layouts.copies.count;
+  const uint32_t count = f.fusions.layouts.copies.count;
   find_end(&f);
   return count;
 }

@@ -265,24 +265,24 @@ static void test_compiled_by_each(void **state) {
   (void)time_launch(&t, 4, NULL);
   const mp_moment_t whole = read_books(&t).now;
   mp_program_t *again = compile_text(k_all_reduce);
-  mp_model_program_t *twin, *elsewhere;
+  mp_model_program_t *chip_program, *elsewhere;
   const uint32_t ids[] = {0, 1, 2, 3}, others[] = {3, 2, 1, 0};
-  assert_ok(mp_model_program_create(t.model, again, 4, ids, &twin));
+  assert_ok(mp_model_program_create(t.model, again, 4, ids, &chip_program));
   assert_ok(mp_model_program_create(t.model, again, 4, others, &elsewhere));
-  const uint32_t by_twin[] = {2, 0}, by_first[] = {3, 1};
-  launch_some(twin, 77, 2, by_twin);
+  const uint32_t by_chip[] = {2, 0}, by_first[] = {3, 1};
+  launch_some(chip_program, 77, 2, by_chip);
   launch_some(t.program, 77, 2, by_first);
   mp_model_books_t books = read_books(&t);
   assert_int_equal(books.launches, 2);
   assert_int_equal(books.pending, 0);
   expect_near(micros(books.now), micros(whole) + 756);
-  launch_some(twin, 78, 2, by_twin);
+  launch_some(chip_program, 78, 2, by_chip);
   launch_some(elsewhere, 78, 2, by_first);
   books = read_books(&t);
   assert_int_equal(books.launches, 4);
   expect_near(micros(books.now), micros(whole) + 3 * 756);
   mp_model_program_release(elsewhere, NULL);
-  mp_model_program_release(twin, again);
+  mp_model_program_release(chip_program, again);
   time_end(&t);
 }
 

@@ -202,13 +202,13 @@ static void what_work_does_not_cover_is_exposed(void **state) {
 // time that matmuls lose counts as exposed.
 static void a_collective_takes_units_from_work(void **state) {
   (void)state;
-  static const char figures[] = "compiler: gpu\noverlap.units: 1\nproduct.units: 4\n";
+  static const char figures[] = "compiler: gpu\noverlap.units: 1\nmatmul.units: 4\n";
   expect_times(figures, k_beside, 1 + 3 * 501 + 1001 / 4.0 + 3, 1001, 3 * 1001);
   // Products that are done sooner have lost a quarter of the time that they took.
   const double work = 501 / 0.75;
   expect_times(figures, k_short, 1 + 1001 + 3, 4 * (1001 - 0.75 * work), 3 * work);
   // Products whose last blocks wait for the others lose more.
-  expect_times("compiler: gpu\noverlap.units: 1\noverlap.lost: 0.5\nproduct.units: 4\n", k_beside,
+  expect_times("compiler: gpu\noverlap.units: 1\noverlap.lost: 0.5\nmatmul.units: 4\n", k_beside,
                1 + 3 * 501 + 1001 / 2.0 + 3, 2 * 1001, 2 * 1001);
 }
 

@@ -16,8 +16,8 @@ static void siblings_share_what_is_not_their_own(void **state) {
     assert_int_equal(own.compiler, MP_CHIP_COMPILER_GPU);
     assert_true(own.memory_share == other.memory_share && own.memory_share > 0);
     assert_true(own.network_share == other.network_share && own.network_share > 0);
-    assert_int_equal(own.cluster_again.count, other.cluster_again.count);
-    assert_true(own.cluster_again.each[0] != other.cluster_again.each[0]);
+    assert_int_equal(own.fusion_again.count, other.fusion_again.count);
+    assert_true(own.fusion_again.each[0] != other.fusion_again.each[0]);
   }
 }
 
@@ -33,7 +33,7 @@ static void a_file_overrides_its_sibling(void **state) {
   assert_ok(
       mp_chip_figures_read("my.yaml", MP_STR("sibling: h200\nmemory:\n  share: 0.5\n"), &figures));
   assert_true(figures.memory_share == 0.5);
-  assert_true(figures.cluster_again.each[0] == find("h200").cluster_again.each[0]);
+  assert_true(figures.fusion_again.each[0] == find("h200").fusion_again.each[0]);
   expect_refusal("sibling: h2000\n", "my.yaml:1: key 'sibling': there are no parameters of chip");
   expect_refusal("compiler: gpu\nsibling: h100\n", "my.yaml:2: key 'sibling': expected before");
   expect_refusal("sibling: [h100]\n", "my.yaml:1: key 'sibling'");

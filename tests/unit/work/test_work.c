@@ -89,24 +89,24 @@ static void products_are_counted(void **state) {
                            MP_OP_DOT_GENERAL);
   assert_int_equal(work.work_class, MP_WORK_MATMUL);
   assert_true(work.flops == 2.0 * 3 * 4 * 5 * 6 && work.vector_flops == 0);
-  assert_true(work.product.batch == 3 && work.product.m == 4 && work.product.n == 6);
-  assert_true(work.product.k == 5 && work.product.passes == 1 && work.product.bf16_passes == 1);
-  assert_int_equal(work.product.dtype, MP_DTYPE_BF16);
+  assert_true(work.matmul.batch == 3 && work.matmul.m == 4 && work.matmul.n == 6);
+  assert_true(work.matmul.k == 5 && work.matmul.passes == 1 && work.matmul.bf16_passes == 1);
+  assert_int_equal(work.matmul.dtype, MP_DTYPE_BF16);
   // A vector times a matrix, in f32 with full precision.
   work = work_of("5xf32 5x6xf32",
                  "%0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0], precision = "
                  "[HIGHEST, DEFAULT] : (tensor<5xf32>, tensor<5x6xf32>) -> tensor<6xf32>",
                  MP_OP_DOT_GENERAL);
-  assert_true(work.flops == 60 && work.product.m == 1 && work.product.n == 6);
-  assert_true(work.product.bf16_passes == 6 && work.product.passes == 1);
-  // Complex numbers are four products.
+  assert_true(work.flops == 60 && work.matmul.m == 1 && work.matmul.n == 6);
+  assert_true(work.matmul.bf16_passes == 6 && work.matmul.passes == 1);
+  // Complex numbers are four matmuls.
   work = work_of("4x4xcomplex<f32> 4x4xcomplex<f32>",
                  "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
                  "(tensor<4x4xcomplex<f32>>, tensor<4x4xcomplex<f32>>) -> "
                  "tensor<4x4xcomplex<f32>>",
                  MP_OP_DOT_GENERAL);
-  assert_true(work.product.passes == 4 && work.product.dtype == MP_DTYPE_F32);
-  // An algorithm says of what the product is made.
+  assert_true(work.matmul.passes == 4 && work.matmul.dtype == MP_DTYPE_F32);
+  // An algorithm says of what the matmul is made.
   work = work_of(
       "4x4xf32 4x4xf32",
       "%0 = \"stablehlo.dot_general\"(%a, %b) <{dot_dimension_numbers = #stablehlo.dot<"
@@ -117,7 +117,7 @@ static void products_are_counted(void **state) {
       "num_primitive_operations = 3, allow_imprecise_accumulation = false>}> : (tensor<4x4xf32>, "
       "tensor<4x4xf32>) -> tensor<4x4xf32>",
       MP_OP_DOT_GENERAL);
-  assert_true(work.product.passes == 3 && work.product.dtype == MP_DTYPE_BF16);
+  assert_true(work.matmul.passes == 3 && work.matmul.dtype == MP_DTYPE_BF16);
 }
 
 static void convolutions_are_counted(void **state) {
@@ -131,7 +131,7 @@ static void convolutions_are_counted(void **state) {
                            MP_OP_CONVOLUTION);
   assert_int_equal(work.work_class, MP_WORK_CONVOLUTION);
   assert_float_equal(work.flops, 2.0 * 2 * 16 * 3 * 22 * 22, 1e-6);
-  assert_true(work.product.m == 2 * 8 * 8 && work.product.n == 16 && work.product.batch == 1);
+  assert_true(work.matmul.m == 2 * 8 * 8 && work.matmul.n == 16 && work.matmul.batch == 1);
   // Depthwise, every second position.
   work = work_of("1x9x9x8xf32 3x3x1x8xf32",
                  "%0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, "
@@ -140,7 +140,7 @@ static void convolutions_are_counted(void **state) {
                  "tensor<1x4x4x8xf32>",
                  MP_OP_CONVOLUTION);
   assert_float_equal(work.flops, 2.0 * 4 * 4 * 8 * 9, 1e-6);
-  assert_true(work.product.batch == 8 && work.product.n == 1 && work.product.m == 16);
+  assert_true(work.matmul.batch == 8 && work.matmul.n == 1 && work.matmul.m == 16);
   // Dilated by two, as in the gradient of a strided one: half of the taps meet holes.
   work = work_of("1x4x1xf32 2x1x1xf32",
                  "%0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, "
@@ -229,7 +229,7 @@ static void decompositions_are_counted(void **state) {
   assert_true(work.flops == 72 && work.vector_flops == 144);
 }
 
-// Products of cuDNN's attention: two forward, five backward.
+// Matmuls of cuDNN's attention: two forward, five backward.
 static void attention_is_counted(void **state) {
   (void)state;
 #define ATTENTION(name)                                                                \

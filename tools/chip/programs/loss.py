@@ -43,7 +43,7 @@ LOGITS = (A((8, 512, 32128)), A((8, 512), I32))
 new("xent_smoothed_grad_b4096_v32000", jax.value_and_grad(smoothed), A((4096, 32000)), A((4096,), I32),
     shows="a target without a lookup")
 new("xent_z_loss_grad_t5x_b8_l512_v32128", jax.value_and_grad(z_loss), *LOGITS, A((8, 512), F32),
-    shows="rows beyond cluster.row, several sums")
+    shows="rows beyond fusion.row, several sums")
 new("xent_imagenet_grad_b1024_v1000", jax.value_and_grad(xent), A((1024, 1000), F32), A((1024,), I32),
     shows="rows of 1,000: padding of lanes")
 new("xent_chunked_vocab_lm_head_b2048_v50304", lambda w, x, y: jax.grad(lambda w, x: lax.map(

@@ -1,23 +1,24 @@
 #include "sim/model/clock/replay/books.h"
 
-mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network, const mp_twin_t *twin,
-                            uint32_t num_devices, mp_replay_books_t *out_books) {
-  const uint32_t num_links = twin->num_collectives == 0 ? 0 : mp_network_num_links(network);
+mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network,
+                            const mp_chip_program_t *chip_program, uint32_t num_devices,
+                            mp_replay_books_t *out_books) {
+  const uint32_t num_links = chip_program->num_collectives == 0 ? 0 : mp_network_num_links(network);
   *out_books = (mp_replay_books_t){
-      .num_steps = twin->num_steps,
-      .num_collectives = twin->num_collectives,
-      .num_copies = twin->num_copies,
+      .num_steps = chip_program->num_steps,
+      .num_collectives = chip_program->num_collectives,
+      .num_copies = chip_program->num_copies,
       .num_links = num_links,
       .num_devices = num_devices,
-      .counts = MP_ARENA_ARRAY(arena, uint64_t, twin->num_steps),
-      .times = MP_ARENA_ARRAY(arena, mp_moment_t, twin->num_steps),
-      .meetings = MP_ARENA_ARRAY(arena, mp_replay_meetings_t, twin->num_collectives + 1),
-      .copies = MP_ARENA_ARRAY(arena, mp_replay_copies_t, twin->num_copies + 1),
+      .counts = MP_ARENA_ARRAY(arena, uint64_t, chip_program->num_steps),
+      .times = MP_ARENA_ARRAY(arena, mp_moment_t, chip_program->num_steps),
+      .meetings = MP_ARENA_ARRAY(arena, mp_replay_meetings_t, chip_program->num_collectives + 1),
+      .copies = MP_ARENA_ARRAY(arena, mp_replay_copies_t, chip_program->num_copies + 1),
       .link_bytes = MP_ARENA_ARRAY(arena, double, num_links + 1),
       .devices = MP_ARENA_ARRAY(arena, mp_replay_device_books_t, num_devices),
   };
-  if (twin->has_choices) {
-    out_books->guesses = MP_ARENA_ARRAY(arena, uint64_t, twin->num_steps);
+  if (chip_program->has_choices) {
+    out_books->guesses = MP_ARENA_ARRAY(arena, uint64_t, chip_program->num_steps);
     MP_RETURN_IF_NULL(out_books->guesses);
   }
   MP_RETURN_IF_NULL(out_books->counts);

@@ -4,7 +4,7 @@
 #ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_BOOKS_H_
 #define MINIPOD_SIM_MODEL_CLOCK_REPLAY_BOOKS_H_
 
-#include "sim/chip/twin.h"
+#include "sim/chip/chip_program.h"
 #include "sim/model/network/network.h"
 
 // What one collective of the program did, over all groups and rounds.
@@ -48,8 +48,8 @@ typedef struct {
 
 // Makes empty books for a program on so many devices.
 MP_NODISCARD mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network,
-                                         const mp_twin_t *twin, uint32_t num_devices,
-                                         mp_replay_books_t *out_books);
+                                         const mp_chip_program_t *chip_program,
+                                         uint32_t num_devices, mp_replay_books_t *out_books);
 void mp_books_clear(mp_replay_books_t *books);
 // Adds `times` times what another one of the same program says.
 void mp_books_add(mp_replay_books_t *books, const mp_replay_books_t *more, uint64_t times);

@@ -6,35 +6,35 @@
 // ---- Making ----
 
 static size_t replay_guess_bytes(const mp_replay_t *replay) {
-  return ((size_t)replay->num_devices * replay->twin->num_steps + 7) / 8;
+  return ((size_t)replay->num_devices * replay->chip_program->num_steps + 7) / 8;
 }
 
 static mp_status_t replay_make(mp_replay_t *replay) {
-  const mp_twin_t *twin = replay->twin;
+  const mp_chip_program_t *chip_program = replay->chip_program;
   MP_RETURN_IF_ERROR(mp_arena_create(&replay->arena));
   replay->devices = MP_ARENA_ARRAY(replay->arena, mp_replay_device_t, replay->num_devices);
   replay->cursors = MP_ARENA_ARRAY(replay->arena, mp_path_cursor_t,
-                                   (size_t)replay->num_devices * twin->num_controls + 1);
+                                   (size_t)replay->num_devices * chip_program->num_controls + 1);
   MP_RETURN_IF_NULL(replay->cursors);
-  if (twin->has_choices) {
+  if (chip_program->has_choices) {
     replay->guesses = mp_arena_alloc(replay->arena, replay_guess_bytes(replay));
     MP_RETURN_IF_NULL(replay->guesses);
   }
   MP_RETURN_IF_NULL(replay->devices);
-  MP_RETURN_IF_ERROR(
-      mp_books_create(replay->arena, replay->network, twin, replay->num_devices, &replay->books));
+  MP_RETURN_IF_ERROR(mp_books_create(replay->arena, replay->network, chip_program,
+                                     replay->num_devices, &replay->books));
   MP_RETURN_IF_ERROR(mp_replay_make_stream(replay));
   MP_RETURN_IF_ERROR(mp_replay_make_lanes(replay));
   MP_RETURN_IF_ERROR(mp_replay_find_neighbours(replay));
   return mp_replay_make_meetings(replay);
 }
 
-mp_status_t mp_replay_create(mp_network_t *network, const mp_twin_t *twin, uint32_t num_devices,
-                             const int32_t *ids, mp_replay_t **out_replay) {
+mp_status_t mp_replay_create(mp_network_t *network, const mp_chip_program_t *chip_program,
+                             uint32_t num_devices, const int32_t *ids, mp_replay_t **out_replay) {
   mp_replay_t *replay = mp_calloc(1, sizeof(*replay));
   MP_RETURN_IF_NULL(replay);
   replay->network = network;
-  replay->twin = twin;
+  replay->chip_program = chip_program;
   replay->num_devices = num_devices;
   replay->ids = ids;
   mp_status_t status = replay_make(replay);
@@ -63,8 +63,10 @@ const mp_replay_books_t *mp_replay_books(const mp_replay_t *replay) {
 // second, so that every loop goes round once.
 static uint64_t replay_guess(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   replay->books.is_cut = true;
-  uint8_t *byte = &replay->guesses[((size_t)logical * replay->twin->num_steps + number) / 8];
-  const uint8_t bit = (uint8_t)(1u << (((size_t)logical * replay->twin->num_steps + number) % 8));
+  uint8_t *byte =
+      &replay->guesses[((size_t)logical * replay->chip_program->num_steps + number) / 8];
+  const uint8_t bit =
+      (uint8_t)(1u << (((size_t)logical * replay->chip_program->num_steps + number) % 8));
   const uint64_t choice = (*byte & bit) != 0;
   *byte ^= bit;
   return choice;
@@ -72,34 +74,34 @@ static uint64_t replay_guess(mp_replay_t *replay, uint32_t logical, uint32_t num
 
 static uint64_t replay_choose(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   uint64_t choice;
-  const uint32_t control = replay->twin->steps[number].op->control;
+  const uint32_t control = replay->chip_program->steps[number].op->control;
   const bool is_known = mp_replay_take(replay, logical, number, control, 1, 1, &choice) != 0;
   return is_known ? choice : replay_guess(replay, logical, number);
 }
 
 static uint32_t replay_next_step(mp_replay_t *replay, uint32_t logical, uint32_t number) {
-  const mp_twin_step_t *step = &replay->twin->steps[number];
+  const mp_chip_step_t *step = &replay->chip_program->steps[number];
   uint64_t choice;
   switch (step->kind) {
-    case MP_TWIN_JUMP:
+    case MP_CHIP_STEP_JUMP:
       return step->targets[0];
-    case MP_TWIN_BRANCH:
+    case MP_CHIP_STEP_BRANCH:
       return replay_choose(replay, logical, number) != 0 ? step->targets[0] : number + 1;
-    case MP_TWIN_SWITCH:
+    case MP_CHIP_STEP_SWITCH:
       choice = replay_choose(replay, logical, number);
       return step->targets[choice < step->num_targets ? choice : step->num_targets - 1];
-    case MP_TWIN_LOCAL:
+    case MP_CHIP_STEP_LOCAL:
       return step->targets[0];
-    case MP_TWIN_WORK:
-    case MP_TWIN_MEET:
-    case MP_TWIN_SEND:
-    case MP_TWIN_RECV:
-    case MP_TWIN_START:
-    case MP_TWIN_DONE:
-    case MP_TWIN_COPY:
-    case MP_TWIN_AWAIT:
-    case MP_TWIN_PART:
-    case MP_TWIN_END:
+    case MP_CHIP_STEP_WORK:
+    case MP_CHIP_STEP_MEET:
+    case MP_CHIP_STEP_SEND:
+    case MP_CHIP_STEP_RECV:
+    case MP_CHIP_STEP_START:
+    case MP_CHIP_STEP_DONE:
+    case MP_CHIP_STEP_COPY:
+    case MP_CHIP_STEP_AWAIT:
+    case MP_CHIP_STEP_PART:
+    case MP_CHIP_STEP_END:
       break;
   }
   return number + 1;
@@ -110,24 +112,26 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
   mp_replay_device_t *device = &replay->devices[logical];
   while (device->awaits == 0 && !device->is_over) {
     const uint32_t number = device->step;
-    const mp_twin_step_t *step = &replay->twin->steps[number];
+    const mp_chip_step_t *step = &replay->chip_program->steps[number];
     replay->books.counts[number] += 1;
-    if (step->kind == MP_TWIN_END) {
+    if (step->kind == MP_CHIP_STEP_END) {
       device->is_over = true;
       return NULL;
     }
-    if (step->kind == MP_TWIN_WORK) mp_replay_work(replay, logical, number, step->time);
-    if (step->kind == MP_TWIN_LOCAL) mp_replay_local(replay, logical, step->flow);
+    if (step->kind == MP_CHIP_STEP_WORK) mp_replay_work(replay, logical, number, step->time);
+    if (step->kind == MP_CHIP_STEP_LOCAL) mp_replay_local(replay, logical, step->flow);
     device->step = replay_next_step(replay, logical, number);
-    if (step->kind == MP_TWIN_MEET || step->kind == MP_TWIN_SEND || step->kind == MP_TWIN_RECV) {
+    if (step->kind == MP_CHIP_STEP_MEET || step->kind == MP_CHIP_STEP_SEND ||
+        step->kind == MP_CHIP_STEP_RECV) {
       MP_RETURN_IF_ERROR(mp_replay_meet(replay, logical, step));
     }
-    if (step->kind == MP_TWIN_START) {
+    if (step->kind == MP_CHIP_STEP_START) {
       MP_RETURN_IF_ERROR(mp_replay_start(replay, logical, step->collective));
     }
-    if (step->kind == MP_TWIN_DONE) mp_replay_await(replay, logical, step->collective, step->time);
-    if (step->kind == MP_TWIN_COPY) mp_replay_copy(replay, logical, step->copy);
-    if (step->kind == MP_TWIN_AWAIT) mp_replay_await_copy(replay, logical, step->copy);
+    if (step->kind == MP_CHIP_STEP_DONE)
+      mp_replay_await(replay, logical, step->collective, step->time);
+    if (step->kind == MP_CHIP_STEP_COPY) mp_replay_copy(replay, logical, step->copy);
+    if (step->kind == MP_CHIP_STEP_AWAIT) mp_replay_await_copy(replay, logical, step->copy);
   }
   return NULL;
 }
@@ -151,8 +155,9 @@ static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch,
   replay->member = member;
   mp_books_clear(&replay->books);
   if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
-  memset(replay->cursors, 0,
-         (size_t)replay->num_devices * replay->twin->num_controls * sizeof(*replay->cursors));
+  memset(
+      replay->cursors, 0,
+      (size_t)replay->num_devices * replay->chip_program->num_controls * sizeof(*replay->cursors));
   mp_replay_reset_meetings(replay);
   mp_replay_reset_stream(replay);
   mp_replay_reset_lanes(replay);

@@ -1,6 +1,6 @@
 // The replay of a launch: the virtual times at which its devices are done.
 //
-// Devices go through the steps of their twin, each along its own path, until they come to a
+// Devices go through the steps of their chip program, each along its own path, until they come to a
 // collective or have to wait for a message. Collectives begin when their last member has arrived
 // (a permutation: each of its messages when both ends have), and their traffic shares the links
 // with that of all others of this launch. Those that a device starts overlap with what it does
@@ -62,8 +62,9 @@ typedef struct {
   const mp_flows_span_t *others;
 } mp_replay_launch_t;
 
-// `network`, `twin` and `ids` (the global id of each logical device) are borrowed.
-MP_NODISCARD mp_status_t mp_replay_create(mp_network_t *network, const mp_twin_t *twin,
+// `network`, `chip program` and `ids` (the global id of each logical device) are borrowed.
+MP_NODISCARD mp_status_t mp_replay_create(mp_network_t *network,
+                                          const mp_chip_program_t *chip_program,
                                           uint32_t num_devices, const int32_t *ids,
                                           mp_replay_t **out_replay);
 void mp_replay_release(mp_replay_t *replay);

@@ -109,11 +109,11 @@ typedef struct {
 struct mp_replay_s {
   mp_arena_t *arena;  // owned: what lives as long as the replay
   mp_network_t *network;
-  const mp_twin_t *twin;
+  const mp_chip_program_t *chip_program;
   uint32_t num_devices;
   const int32_t *ids;
   mp_replay_device_t *devices;
-  mp_path_cursor_t *cursors;  // [num_devices][num_controls of the twin]
+  mp_path_cursor_t *cursors;  // [num_devices][num_controls of the chip program]
   uint8_t *guesses;  // a bit per device and step (replay.c); NULL: the program has no choices
   uint32_t *first_meeting;  // [num_collectives] of each MEET that is no permutation
   uint32_t num_meetings;
@@ -131,10 +131,11 @@ struct mp_replay_s {
   MP_ARRAY(uint32_t) complete;         // meetings whose members are all there, no events yet
   mp_round_t *rounds;                  // [num_collectives]
   mp_moment_t **together;              // [num_collectives] see replay_together.c; NULL: not known
-  mp_started_t *started;               // [num_devices][most_started of the twin]
-  mp_moment_t *copy_ends;  // [num_devices][num_copy_slots of the twin] of copies under way
+  mp_started_t *started;               // [num_devices][most_started of the chip program]
+  mp_moment_t *copy_ends;  // [num_devices][num_copy_slots of the chip program] of copies under way
   mp_moment_t *lanes;      // [num_devices][2] to the host, and from it: when free
-  mp_moment_t *tracks;     // [num_devices][num_tracks of the twin] when free; UINT64_MAX: in use
+  mp_moment_t
+      *tracks;  // [num_devices][num_tracks of the chip program] when free; UINT64_MAX: in use
   MP_ARRAY(mp_neighbours_t) neighbours;
   uint8_t *freedom;  // [num_collectives] see replay_together.c
   // Of the current launch.
@@ -163,7 +164,7 @@ void mp_replay_await_copy(mp_replay_t *replay, uint32_t logical, uint32_t number
 // ---- replay_local.c ----
 
 // The device goes through a LOCAL loop or branch, once.
-void mp_replay_local(mp_replay_t *replay, uint32_t logical, const mp_twin_flow_t *flow);
+void mp_replay_local(mp_replay_t *replay, uint32_t logical, const mp_chip_flow_t *flow);
 
 // ---- replay_meet.c ----
 
@@ -173,7 +174,7 @@ MP_NODISCARD mp_status_t mp_replay_make_meetings(mp_replay_t *replay);
 void mp_replay_reset_meetings(mp_replay_t *replay);
 // The device has come to a collective, a send or a receive; it may be blocked afterwards.
 MP_NODISCARD mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical,
-                                        const mp_twin_step_t *step);
+                                        const mp_chip_step_t *step);
 void mp_replay_free_meetings(mp_replay_t *replay);
 // The device comes to a collective at `moment`, which is no earlier than anything that has
 // happened. `out_parts`: what has to end before it is over for the device.
@@ -187,7 +188,7 @@ MP_NODISCARD mp_status_t mp_replay_flush(mp_replay_t *replay);
 mp_replay_event_t mp_replay_pop(mp_replay_t *replay);
 // One of the things that the device waits for has ended at `end`.
 MP_NODISCARD mp_status_t mp_replay_unblock(mp_replay_t *replay, uint32_t logical, mp_moment_t end);
-// The description of a collective of the twin.
+// The description of a collective of the chip program.
 const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t number);
 
 // ---- replay_stream.c: collectives that go on while the device does something else ----

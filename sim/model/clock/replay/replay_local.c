@@ -8,14 +8,15 @@ typedef struct {
   uint32_t logical;
 } local_t;
 
-static void replay_local_flow(const local_t *l, const mp_twin_flow_t *flow, uint64_t times);
+static void replay_local_flow(const local_t *l, const mp_chip_flow_t *flow, uint64_t times);
 
-static void replay_local_block(const local_t *l, const mp_twin_block_t *block, uint64_t count) {
+static void replay_local_block(const local_t *l, const mp_chip_block_t *block, uint64_t count) {
   mp_replay_t *replay = l->replay;
   if (count == 0) return;
   if (block->step != UINT32_MAX) {
     replay->books.counts[block->step] += count;
-    mp_replay_work(replay, l->logical, block->step, count * replay->twin->steps[block->step].time);
+    mp_replay_work(replay, l->logical, block->step,
+                   count * replay->chip_program->steps[block->step].time);
   }
   for (uint32_t i = 0; i < block->num_flows; ++i) {
     replay_local_flow(l, &block->flows[i], count);
@@ -24,7 +25,7 @@ static void replay_local_block(const local_t *l, const mp_twin_block_t *block, u
 
 // A loop that is entered so often: it goes round until it has been left as often. What the path
 // does not say is taken to be what the program says, or one round.
-static void replay_local_loop(const local_t *l, const mp_twin_flow_t *flow, uint64_t times) {
+static void replay_local_loop(const local_t *l, const mp_chip_flow_t *flow, uint64_t times) {
   uint64_t rounds = 0, left = times;
   while (left != 0) {
     uint64_t choice;
@@ -45,7 +46,7 @@ static void replay_local_loop(const local_t *l, const mp_twin_flow_t *flow, uint
   replay_local_block(l, &flow->blocks[1], rounds);
 }
 
-static void replay_local_branch(const local_t *l, const mp_twin_flow_t *flow, uint64_t times) {
+static void replay_local_branch(const local_t *l, const mp_chip_flow_t *flow, uint64_t times) {
   for (uint64_t left = times; left != 0;) {
     uint64_t choice;
     uint64_t count =
@@ -60,7 +61,7 @@ static void replay_local_branch(const local_t *l, const mp_twin_flow_t *flow, ui
   }
 }
 
-static void replay_local_flow(const local_t *l, const mp_twin_flow_t *flow, uint64_t times) {
+static void replay_local_flow(const local_t *l, const mp_chip_flow_t *flow, uint64_t times) {
   if (flow->is_loop) {
     replay_local_loop(l, flow, times);
   } else {
@@ -68,7 +69,7 @@ static void replay_local_flow(const local_t *l, const mp_twin_flow_t *flow, uint
   }
 }
 
-void mp_replay_local(mp_replay_t *replay, uint32_t logical, const mp_twin_flow_t *flow) {
+void mp_replay_local(mp_replay_t *replay, uint32_t logical, const mp_chip_flow_t *flow) {
   const local_t l = {replay, logical};
   replay_local_flow(&l, flow, 1);
 }

@@ -7,7 +7,7 @@
 // ---- Making ----
 
 const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t number) {
-  return replay->twin->collectives[number].collective;
+  return replay->chip_program->collectives[number].collective;
 }
 
 // The pairs of a permutation, and the first one of each device as source and as target.
@@ -50,7 +50,7 @@ static bool replay_meet_is_message(const mp_replay_t *replay, uint32_t number) {
 }
 
 mp_status_t mp_replay_make_meetings(mp_replay_t *replay) {
-  const uint32_t count = replay->twin->num_collectives;
+  const uint32_t count = replay->chip_program->num_collectives;
   uint32_t meetings = 0, pairs = 0;
   for (uint32_t c = 0; c < count; ++c) {
     const mp_collective_t *collective = mp_replay_collective(replay, c);
@@ -86,7 +86,7 @@ mp_status_t mp_replay_make_meetings(mp_replay_t *replay) {
 
 void mp_replay_reset_meetings(mp_replay_t *replay) {
   replay->events.count = replay->ready.count = replay->complete.count = 0;
-  memset(replay->rounds, 0, replay->twin->num_collectives * sizeof(*replay->rounds));
+  memset(replay->rounds, 0, replay->chip_program->num_collectives * sizeof(*replay->rounds));
   for (uint32_t m = 0; m < replay->num_meetings; ++m) replay->meetings[m].num_arrived = 0;
   for (uint32_t p = 0; p < replay->num_pairs; ++p) replay->pairs[p].num_arrived = 0;
   for (uint32_t i = 0; i < replay->channels.count; ++i) {
@@ -304,10 +304,10 @@ static mp_status_t replay_meet_receive(mp_replay_t *replay, uint32_t logical, ui
   return NULL;
 }
 
-mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical, const mp_twin_step_t *step) {
+mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical, const mp_chip_step_t *step) {
   const uint32_t number = step->collective;
-  if (step->kind == MP_TWIN_SEND) return replay_meet_send(replay, logical, number);
-  if (step->kind == MP_TWIN_RECV) return replay_meet_receive(replay, logical, number);
+  if (step->kind == MP_CHIP_STEP_SEND) return replay_meet_send(replay, logical, number);
+  if (step->kind == MP_CHIP_STEP_RECV) return replay_meet_receive(replay, logical, number);
   uint32_t parts = 0;
   MP_RETURN_IF_ERROR(
       mp_replay_arrive(replay, logical, number, replay->devices[logical].now, &parts));

@@ -7,10 +7,10 @@ uint64_t mp_replay_take(mp_replay_t *replay, uint32_t logical, uint32_t step, ui
                         uint64_t most_zeros, uint64_t most, uint64_t *out_choice) {
   const mp_path_t *path = replay->launch->paths[logical];
   mp_path_cursor_t *cursor =
-      &replay->cursors[(size_t)logical * replay->twin->num_controls + control];
+      &replay->cursors[(size_t)logical * replay->chip_program->num_controls + control];
   uint64_t count = mp_path_next(path, control, cursor, out_choice);
   if (count == 0) return 0;
-  MP_ASSERT(control < replay->twin->num_controls);
+  MP_ASSERT(control < replay->chip_program->num_controls);
   if (*out_choice == 0 || *out_choice == MP_PATH_GUESSED) most = most_zeros;
   if (count > most) count = most;
   mp_path_take(path, control, cursor, count);
@@ -40,9 +40,9 @@ void mp_replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_m
 // affects them, so their times are known when they begin.
 
 mp_status_t mp_replay_make_lanes(mp_replay_t *replay) {
-  const size_t count = replay->twin->num_copies == 0 ? 0 : replay->num_devices;
+  const size_t count = replay->chip_program->num_copies == 0 ? 0 : replay->num_devices;
   replay->copy_ends =
-      MP_ARENA_ARRAY(replay->arena, mp_moment_t, count * replay->twin->num_copy_slots + 1);
+      MP_ARENA_ARRAY(replay->arena, mp_moment_t, count * replay->chip_program->num_copy_slots + 1);
   replay->lanes = MP_ARENA_ARRAY(replay->arena, mp_moment_t, 2 * count + 1);
   MP_RETURN_IF_NULL(replay->copy_ends);
   MP_RETURN_IF_NULL(replay->lanes);
@@ -50,19 +50,19 @@ mp_status_t mp_replay_make_lanes(mp_replay_t *replay) {
 }
 
 void mp_replay_reset_lanes(mp_replay_t *replay) {
-  const size_t count = replay->twin->num_copies == 0 ? 0 : replay->num_devices;
+  const size_t count = replay->chip_program->num_copies == 0 ? 0 : replay->num_devices;
   memset(replay->lanes, 0, 2 * count * sizeof(*replay->lanes));
 }
 
 static mp_moment_t *replay_step_end_of(mp_replay_t *replay, uint32_t logical,
-                                       const mp_twin_copy_t *copy) {
-  MP_ASSERT(logical < replay->num_devices && copy->slot < replay->twin->num_copy_slots);
-  return &replay->copy_ends[(size_t)logical * replay->twin->num_copy_slots + copy->slot];
+                                       const mp_chip_copy_t *copy) {
+  MP_ASSERT(logical < replay->num_devices && copy->slot < replay->chip_program->num_copy_slots);
+  return &replay->copy_ends[(size_t)logical * replay->chip_program->num_copy_slots + copy->slot];
 }
 
 // It is taken to be hidden until the device waits for it.
 void mp_replay_copy(mp_replay_t *replay, uint32_t logical, uint32_t number) {
-  const mp_twin_copy_t *copy = &replay->twin->copies[number];
+  const mp_chip_copy_t *copy = &replay->chip_program->copies[number];
   const mp_replay_observer_t *observer = replay->launch->observer;
   mp_moment_t *lane = &replay->lanes[2 * (size_t)logical + !copy->is_to_host];
   const mp_moment_t now = replay->devices[logical].now, took = mp_moment_of(copy->seconds);
@@ -76,7 +76,7 @@ void mp_replay_copy(mp_replay_t *replay, uint32_t logical, uint32_t number) {
 }
 
 void mp_replay_await_copy(mp_replay_t *replay, uint32_t logical, uint32_t number) {
-  const mp_twin_copy_t *copy = &replay->twin->copies[number];
+  const mp_chip_copy_t *copy = &replay->chip_program->copies[number];
   mp_replay_device_t *device = &replay->devices[logical];
   const mp_moment_t end = *replay_step_end_of(replay, logical, copy);
   if (end <= device->now) return;

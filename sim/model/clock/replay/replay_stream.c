@@ -7,10 +7,11 @@
 #define STREAM_IN_USE UINT64_MAX
 
 mp_status_t mp_replay_make_stream(mp_replay_t *replay) {
-  const mp_twin_t *twin = replay->twin;
+  const mp_chip_program_t *chip_program = replay->chip_program;
   const size_t count = replay->num_devices;
-  replay->started = MP_ARENA_ARRAY(replay->arena, mp_started_t, count * twin->most_started + 1);
-  replay->tracks = MP_ARENA_ARRAY(replay->arena, mp_moment_t, count * twin->num_tracks + 1);
+  replay->started =
+      MP_ARENA_ARRAY(replay->arena, mp_started_t, count * chip_program->most_started + 1);
+  replay->tracks = MP_ARENA_ARRAY(replay->arena, mp_moment_t, count * chip_program->num_tracks + 1);
   MP_RETURN_IF_NULL(replay->started);
   MP_RETURN_IF_NULL(replay->tracks);
   return NULL;
@@ -18,19 +19,19 @@ mp_status_t mp_replay_make_stream(mp_replay_t *replay) {
 
 void mp_replay_reset_stream(mp_replay_t *replay) {
   memset(replay->tracks, 0,
-         (size_t)replay->num_devices * replay->twin->num_tracks * sizeof(*replay->tracks));
+         (size_t)replay->num_devices * replay->chip_program->num_tracks * sizeof(*replay->tracks));
 }
 
 bool mp_replay_is_started(const mp_replay_t *replay, uint32_t number) {
-  return replay->twin->collectives[number].overlap != MP_OVERLAP_SYNC;
+  return replay->chip_program->collectives[number].overlap != MP_OVERLAP_SYNC;
 }
 
 static mp_started_t *replay_stream_of(mp_replay_t *replay, uint32_t logical) {
-  return &replay->started[(size_t)logical * replay->twin->most_started];
+  return &replay->started[(size_t)logical * replay->chip_program->most_started];
 }
 
 static mp_moment_t *replay_stream_tracks(mp_replay_t *replay, uint32_t logical) {
-  return &replay->tracks[(size_t)logical * replay->twin->num_tracks];
+  return &replay->tracks[(size_t)logical * replay->chip_program->num_tracks];
 }
 
 // The one of this number; NULL: the device has none.
@@ -65,7 +66,7 @@ static mp_status_t replay_stream_go_on(mp_replay_t *replay, uint32_t logical) {
   for (uint32_t i = 0; i < replay->devices[logical].num_started; ++i) {
     if (started[i].has_arrived) continue;
     uint32_t first = 0;
-    for (uint32_t t = 1; t < replay->twin->num_tracks; ++t) {
+    for (uint32_t t = 1; t < replay->chip_program->num_tracks; ++t) {
       if (tracks[t] < tracks[first]) first = t;
     }
     if (tracks[first] == STREAM_IN_USE) return NULL;
@@ -77,7 +78,7 @@ static mp_status_t replay_stream_go_on(mp_replay_t *replay, uint32_t logical) {
 
 mp_status_t mp_replay_start(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   mp_replay_device_t *device = &replay->devices[logical];
-  MP_ASSERT(device->num_started < replay->twin->most_started);
+  MP_ASSERT(device->num_started < replay->chip_program->most_started);
   replay_stream_of(replay, logical)[device->num_started++] =
       (mp_started_t){.collective = number, .ready = device->now};
   return replay_stream_go_on(replay, logical);

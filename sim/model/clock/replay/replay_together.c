@@ -56,23 +56,23 @@ static mp_status_t replay_together_know(mp_replay_t *replay, uint32_t number) {
 // Whether a collective has links to itself while it goes on.
 typedef enum { FREEDOM_UNKNOWN, FREEDOM_NONE, FREEDOM_FULL } freedom_t;
 
-static bool replay_together_meets(mp_twin_kind_t kind, uint32_t num_tracks) {
-  return kind == MP_TWIN_MEET || kind == MP_TWIN_SEND || kind == MP_TWIN_RECV ||
-         (kind == MP_TWIN_START && num_tracks > 1);
+static bool replay_together_meets(mp_chip_step_kind_t kind, uint32_t num_tracks) {
+  return kind == MP_CHIP_STEP_MEET || kind == MP_CHIP_STEP_SEND || kind == MP_CHIP_STEP_RECV ||
+         (kind == MP_CHIP_STEP_START && num_tracks > 1);
 }
 
 // A collective that is started overlaps with those whose steps lie before the one that waits.
 mp_status_t mp_replay_find_neighbours(mp_replay_t *replay) {
-  const mp_twin_t *twin = replay->twin;
-  replay->freedom = MP_ARENA_ARRAY(replay->arena, uint8_t, twin->num_collectives + 1);
+  const mp_chip_program_t *chip_program = replay->chip_program;
+  replay->freedom = MP_ARENA_ARRAY(replay->arena, uint8_t, chip_program->num_collectives + 1);
   MP_RETURN_IF_NULL(replay->freedom);
-  for (uint32_t s = 0; s < twin->num_steps; ++s) {
-    const mp_twin_step_t *start = &twin->steps[s];
-    if (start->kind != MP_TWIN_START) continue;
-    for (uint32_t i = s + 1; i < twin->num_steps; ++i) {
-      const mp_twin_step_t *step = &twin->steps[i];
-      if (step->kind == MP_TWIN_DONE && step->collective == start->collective) break;
-      if (!replay_together_meets(step->kind, twin->num_tracks)) continue;
+  for (uint32_t s = 0; s < chip_program->num_steps; ++s) {
+    const mp_chip_step_t *start = &chip_program->steps[s];
+    if (start->kind != MP_CHIP_STEP_START) continue;
+    for (uint32_t i = s + 1; i < chip_program->num_steps; ++i) {
+      const mp_chip_step_t *step = &chip_program->steps[i];
+      if (step->kind == MP_CHIP_STEP_DONE && step->collective == start->collective) break;
+      if (!replay_together_meets(step->kind, chip_program->num_tracks)) continue;
       const mp_neighbours_t pair = {start->collective, step->collective};
       MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(replay->arena, &replay->neighbours, pair));
     }

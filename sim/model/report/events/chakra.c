@@ -154,7 +154,7 @@ static void chakra_put_work(void *context, const mp_step_part_t *part) {
 
 static void chakra_on_work(void *context, const mp_model_program_t *program, uint32_t device,
                            uint32_t step, mp_moment_t begin, mp_moment_t end) {
-  mp_step_parts(mp_model_program_twin(program), &(mp_step_span_t){step, device, begin, end},
+  mp_step_parts(mp_model_program_chip(program), &(mp_step_span_t){step, device, begin, end},
                 chakra_put_work, context);
 }
 
@@ -181,7 +181,7 @@ static uint64_t chakra_comm_type(mp_collective_kind_t kind) {
 }
 
 // A message, as one of its ends has it. Both ends have the same tag.
-static void chakra_put_message(mp_chakra_t *chakra, const mp_twin_collective_t *one,
+static void chakra_put_message(mp_chakra_t *chakra, const mp_chip_collective_t *one,
                                const mp_model_message_t *message, uint32_t tag) {
   const uint32_t device = message->device, other = message->other;
   mp_strbuf_t node =
@@ -195,7 +195,7 @@ static void chakra_put_message(mp_chakra_t *chakra, const mp_twin_collective_t *
 }
 
 static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *program,
-                                const mp_twin_collective_t *one, uint32_t device, mp_moment_t begin,
+                                const mp_chip_collective_t *one, uint32_t device, mp_moment_t begin,
                                 mp_moment_t end) {
   const mp_collective_t *collective = one->collective;
   const int32_t *ids = mp_model_program_ids(program);
@@ -225,14 +225,14 @@ static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *p
 // permutations have small ones. A receive is as long as the device waited.
 static void chakra_on_message(void *context, const mp_model_program_t *program,
                               const mp_model_message_t *message) {
-  const mp_twin_collective_t *one =
-      &mp_model_program_twin(program)->collectives[message->collective];
+  const mp_chip_collective_t *one =
+      &mp_model_program_chip(program)->collectives[message->collective];
   const uint32_t channel = (uint32_t)one->collective->channel_id & 0x3fffffff;
   chakra_put_message(context, one, message, 1u << 30 | channel);
 }
 
 static void chakra_put_collective(mp_chakra_t *chakra, const mp_model_program_t *program,
-                                  const mp_twin_collective_t *one, uint32_t device,
+                                  const mp_chip_collective_t *one, uint32_t device,
                                   mp_moment_t begin, mp_moment_t end) {
   if (one->collective->kind == MP_COLLECTIVE_SEND_RECV) return;
   if (one->collective->kind == MP_COLLECTIVE_PERMUTE) {
@@ -253,8 +253,8 @@ static void chakra_put_collective(mp_chakra_t *chakra, const mp_model_program_t 
 // How long a device waited is not in the trace: simulators find out themselves.
 static void chakra_on_meeting(void *context, const mp_model_program_t *program,
                               const mp_model_meeting_t *meeting) {
-  const mp_twin_collective_t *one =
-      &mp_model_program_twin(program)->collectives[meeting->collective];
+  const mp_chip_collective_t *one =
+      &mp_model_program_chip(program)->collectives[meeting->collective];
   if (one->overlap == MP_OVERLAP_SYNC) {
     chakra_put_collective(context, program, one, meeting->device, meeting->begin, meeting->end);
   }
@@ -264,7 +264,7 @@ static void chakra_on_meeting(void *context, const mp_model_program_t *program,
 static void chakra_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
                              uint32_t collective, mp_moment_t begin, mp_moment_t end) {
   mp_chakra_t *chakra = context;
-  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+  const mp_chip_collective_t *one = &mp_model_program_chip(program)->collectives[collective];
   chakra_put_collective(chakra, program, one, device, begin, end);
   chakra->traces[device].same = 0;
 }

@@ -225,7 +225,7 @@ static void timeline_on_work(void *context, const mp_model_program_t *program, u
   mp_timeline_t *timeline = context;
   if (!timeline->scope.devices[device]) return;
   timeline_go_on(timeline, true);
-  mp_step_parts(mp_model_program_twin(program), &(mp_step_span_t){step, device, begin, end},
+  mp_step_parts(mp_model_program_chip(program), &(mp_step_span_t){step, device, begin, end},
                 timeline_put_work, timeline);
   timeline->written[device] = end;
 }
@@ -243,7 +243,7 @@ static void timeline_put_collective(mp_timeline_t *timeline, const mp_model_prog
                                     const bar_t *bar, mp_moment_t *written) {
   const mp_moment_t begin = bar->begin < *written ? *written : bar->begin;
   if (begin >= bar->end || !timeline_begin(timeline)) return;
-  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[bar->collective];
+  const mp_chip_collective_t *one = &mp_model_program_chip(program)->collectives[bar->collective];
   const mp_collective_t *collective = one->collective;
   timeline_put_slice(
       timeline, bar->row, begin, bar->end, bar->is_waiting ? "waiting" : "collective",
@@ -347,8 +347,8 @@ static void timeline_carry(mp_timeline_t *timeline, uint32_t link, const char *n
 
 static void timeline_on_link(void *context, const mp_model_program_t *program,
                              const mp_model_carried_t *carried) {
-  const mp_twin_collective_t *one =
-      &mp_model_program_twin(program)->collectives[carried->collective];
+  const mp_chip_collective_t *one =
+      &mp_model_program_chip(program)->collectives[carried->collective];
   timeline_carry(context, carried->link, mp_collective_kind_name(one->collective->kind),
                  carried->bytes, carried->begin, carried->end);
 }

@@ -1,14 +1,14 @@
 #include "sim/model/report/events/watching.h"
 
-void mp_step_parts(const mp_twin_t *twin, const mp_step_span_t *span,
+void mp_step_parts(const mp_chip_program_t *chip_program, const mp_step_span_t *span,
                    void (*tell)(void *context, const mp_step_part_t *part), void *context) {
-  const mp_twin_step_t *s = &twin->steps[span->step];
+  const mp_chip_step_t *s = &chip_program->steps[span->step];
   const double time = (double)(span->end - span->begin);
   double all = 0, done = 0;
-  for (uint32_t i = s->first; i < s->end; ++i) all += twin->kernels[i].seconds;
+  for (uint32_t i = s->first; i < s->end; ++i) all += chip_program->kernels[i].seconds;
   mp_moment_t at = span->begin;
   for (uint32_t i = s->first; i < s->end; ++i) {
-    const mp_twin_kernel_t *kernel = &twin->kernels[i];
+    const mp_chip_kernel_t *kernel = &chip_program->kernels[i];
     if (kernel->seconds == 0) continue;
     done += kernel->seconds;
     const mp_moment_t until = span->begin + (mp_moment_t)(time * (done / all));

@@ -4,13 +4,13 @@
 #ifndef MINIPOD_SIM_MODEL_REPORT_EVENTS_WATCHING_H_
 #define MINIPOD_SIM_MODEL_REPORT_EVENTS_WATCHING_H_
 
-#include "sim/chip/twin.h"
+#include "sim/chip/chip_program.h"
 #include "sim/ir/module.h"
 #include "sim/model/clock/model.h"
 
 typedef struct {
-  const mp_twin_kernel_t *kernel;
-  uint32_t number;  // of the kernel in its twin
+  const mp_chip_kernel_t *kernel;
+  uint32_t number;  // of the kernel in its chip program
   uint32_t device;
   mp_moment_t begin, end;
 } mp_step_part_t;
@@ -23,7 +23,7 @@ typedef struct {
 
 // Calls `tell` for each kernel of a step that takes time, in order. The kernels share the time of
 // the step in proportion to their own.
-void mp_step_parts(const mp_twin_t *twin, const mp_step_span_t *span,
+void mp_step_parts(const mp_chip_program_t *chip_program, const mp_step_span_t *span,
                    void (*tell)(void *context, const mp_step_part_t *part), void *context);
 
 // The whole name that the user's framework has given to the op: "jit(f)/layer/dot_general". Empty

@@ -58,7 +58,7 @@ void mp_chip_use_add_launch(mp_chip_use_t *use, mp_moment_t begin, mp_moment_t e
 }
 
 void mp_chip_use_add_work(mp_chip_use_t *use, const mp_step_part_t *part) {
-  const mp_twin_kernel_t *kernel = part->kernel;
+  const mp_chip_kernel_t *kernel = part->kernel;
   if (part->end <= use->begin) return;
   const mp_moment_t from = part->begin < use->begin ? use->begin : part->begin;
   const double share =

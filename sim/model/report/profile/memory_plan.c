@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "sim/base/proto.h"
-#include "sim/chip/memory/twin_memory.h"
+#include "sim/chip/memory/chip_memory.h"
 #include "sim/model/report/events/watching.h"
 
 // The fields of xla/service/hlo.proto and xla/xla_data.proto that are written here.
@@ -251,7 +251,7 @@ static void memory_plan_add_place(memory_plan_t *plan, const mp_memory_place_t *
   events[1].is_free = true;
 }
 
-static void memory_plan_add_temporaries(memory_plan_t *plan, const mp_twin_space_t *space) {
+static void memory_plan_add_temporaries(memory_plan_t *plan, const mp_chip_space_t *space) {
   memory_plan_event_t events[2 * (MP_MEMORY_MOST_PLACES + 1)];
   uint64_t rest = space->temporaries;
   uint32_t count = 0;
@@ -301,11 +301,11 @@ static void memory_plan_end(memory_plan_t *plan) {
   mp_strbuf_deinit(&root);
 }
 
-void mp_memory_plan_print(const mp_twin_t *twin, const mp_chip_figures_t *figures, mp_str_t name,
-                          mp_strbuf_t *out) {
+void mp_memory_plan_print(const mp_chip_program_t *chip_program, const mp_chip_figures_t *figures,
+                          mp_str_t name, mp_strbuf_t *out) {
   memory_plan_t plan = {.count = 1};
-  memory_plan_add_ios(&plan, twin->program, figures);
-  memory_plan_add_temporaries(&plan, &twin->memory.device);
+  memory_plan_add_ios(&plan, chip_program->program, figures);
+  memory_plan_add_temporaries(&plan, &chip_program->memory.device);
   memory_plan_end(&plan);
   mp_strbuf_t module;
   mp_strbuf_init(&module);

@@ -58,8 +58,8 @@ static uint64_t pod_profile_program_id(uint64_t hash) {
 }
 
 // MemoryAccessBreakdown of XProf's op_metrics.proto: all of a kernel's bytes go through the memory
-// of the device. The twin does not tell those that are written from those that are read, and XProf
-// adds up what is called one or the other: they are all called read.
+// of the device. the chip program does not tell those that are written from those that are read,
+// and XProf adds up what is called one or the other: they are all called read.
 static void pod_profile_print_accesses(uint64_t bytes, mp_strbuf_t *out) {
   enum { BREAKDOWN_ACCESSED = 1, ACCESSED_TYPE = 1, ACCESSED_SPACE = 2, ACCESSED_BYTES = 3 };
   enum { TYPE_READ = 1, SPACE_HBM = 1 };
@@ -77,7 +77,7 @@ typedef struct {
   const char *what;  // "dot_general"
   char category[32];
   const mp_op_t *op;
-  const mp_twin_kernel_t *kernel;  // NULL: of a collective
+  const mp_chip_kernel_t *kernel;  // NULL: of a collective
   uint64_t bytes;
   const char *algorithm;  // NULL: of a kernel
 } pod_profile_name_t;
@@ -161,7 +161,7 @@ static void pod_profile_put_memory(mp_pod_profile_t *profile, const mp_model_pro
   if (!profile->is_tpu || mp_xplane_is_named(&profile->programs, id)) return;
   mp_strbuf_t proto;
   mp_strbuf_init(&proto);
-  mp_memory_plan_print(mp_model_program_twin(program), profile->figures,
+  mp_memory_plan_print(mp_model_program_chip(program), profile->figures,
                        mp_model_program_name(program), &proto);
   const mp_xplane_stat_t stat = {.id = MP_XPLANE_HLO_PROTO,
                                  .kind = MP_XPLANE_BYTES,
@@ -204,7 +204,7 @@ static void pod_profile_on_launch(void *context, const mp_model_program_t *progr
 
 static void pod_profile_put_work(void *context, const mp_step_part_t *part) {
   mp_pod_profile_t *profile = context;
-  const mp_twin_kernel_t *kernel = part->kernel;
+  const mp_chip_kernel_t *kernel = part->kernel;
   const uint64_t hash = pod_profile_hash(profile->program);
   const uint64_t number = pod_profile_number(hash, NAME_OP, part->number);
   pod_profile_name_t name = {
@@ -220,7 +220,7 @@ static void pod_profile_on_work(void *context, const mp_model_program_t *program
                                 uint32_t step, mp_moment_t begin, mp_moment_t end) {
   mp_pod_profile_t *profile = context;
   profile->program = program;
-  mp_step_parts(mp_model_program_twin(program), &(mp_step_span_t){step, device, begin, end},
+  mp_step_parts(mp_model_program_chip(program), &(mp_step_span_t){step, device, begin, end},
                 pod_profile_put_work, profile);
   profile->written[device] = end;
 }
@@ -229,7 +229,7 @@ static void pod_profile_on_work(void *context, const mp_model_program_t *program
 static uint64_t pod_profile_name_collective(mp_pod_profile_t *profile,
                                             const mp_model_program_t *program, uint32_t device,
                                             uint32_t collective, bool is_waiting) {
-  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+  const mp_chip_collective_t *one = &mp_model_program_chip(program)->collectives[collective];
   const uint64_t hash = pod_profile_hash(program);
   const uint64_t number =
       pod_profile_number(hash, is_waiting ? NAME_WAITING : NAME_MEETING, collective);

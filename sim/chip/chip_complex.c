@@ -1,0 +1,52 @@
+// Arguments of complex numbers on a TPU: programs work on their real and imaginary parts, which two
+// kernels take out of such an array.
+#include <math.h>
+
+#include "sim/chip/chip_impl.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_rules.h"
+
+// Whether an op of main that stands before this one reads the value.
+static bool chip_complex_is_split(const mp_value_t *value, const mp_op_t *reader) {
+  for (const mp_op_t *op = value->block->first; op != NULL && op != reader; op = op->next) {
+    if (mp_op_has(op, MP_OP_TRAIT_ALIAS)) continue;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      if (mp_chip_fusion_root(op->operands[i]) == value) return true;
+    }
+  }
+  return false;
+}
+
+static double chip_complex_bytes(const mp_type_t *type) {
+  if (!mp_type_is_tensor(type) || !mp_dtype_is_complex(type->dtype)) return 0;
+  return mp_work_bytes_of(type);
+}
+
+// The bytes of the complex arguments that the op is the first to read.
+static double chip_complex_arguments(const mp_chip_builder_t *b, const mp_op_t *op) {
+  const mp_block_t *main = b->program->partitioned->main->body;
+  double bytes = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_value_t *root = mp_chip_fusion_root(op->operands[i]);
+    if (root->op != NULL || root->block != main || chip_complex_bytes(root->type) == 0) continue;
+    if (chip_complex_is_split(root, op)) continue;
+    if (i == 0 || root != mp_chip_fusion_root(op->operands[i - 1])) {
+      bytes += chip_complex_bytes(root->type);
+    }
+  }
+  return bytes;
+}
+
+// libtpu 0.0.52 has X64SplitHigh and X64SplitLow in front of the first op that reads such an
+// argument; each goes through all of it. The parts stay in VMEM, and so do those of a
+// result until X64Combine writes it: both of that is in the bytes of the kernels that read and
+// write them, but not what does not fit, which is written and read. Transforms count their own.
+double mp_chip_bytes_split(const mp_chip_builder_t *b, const mp_op_t *op) {
+  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU || op->code == MP_OP_FFT) return 0;
+  const double bytes = chip_complex_arguments(b, op);
+  if (bytes == 0 || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_complex_split)) return 0;
+  double parts = bytes;
+  for (uint32_t i = 0; i < op->num_results; ++i) parts += chip_complex_bytes(op->results[i].type);
+  const double scratch = mp_figure_or(b->chip->figures.memory_scratch, 0);
+  return bytes + 2 * fmax(parts - scratch, 0);
+}

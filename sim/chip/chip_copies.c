@@ -1,0 +1,202 @@
+// Where the chip has to copy: a value is changed in place, or is to lie where another one does, and
+// somebody still wants it as it was.
+#include "sim/base/hash.h"
+#include "sim/chip/chip_impl.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_rules.h"
+#include "sim/plan/plan.h"
+
+// The value whose bytes this one has.
+// ---- last uses ----
+
+static mp_status_t chip_copies_note_uses(void *context, mp_op_t *op) {
+  mp_chip_builder_t *b = context;
+  op->id = b->position++;
+  // A change of type uses nothing: who uses its result does.
+  if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
+  const bool is_kernel = mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_chip_order_use_t *before;
+    mp_chip_order_use_t use = {.hash = mp_hash_pointer(mp_chip_fusion_root(op->operands[i]))};
+    MP_HASH_MAP_GET(&b->uses, use.hash, before);
+    if (before != NULL) use = *before;
+    // An op that reads it twice is one.
+    use.num_matmuls += op->code == MP_OP_DOT_GENERAL && (before == NULL || before->last != op->id);
+    use.is_kept |= !is_kernel;
+    use.last = op->id;
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(b->scratch, &b->uses, &use));
+  }
+  return NULL;
+}
+
+mp_status_t mp_chip_order_find_uses(mp_chip_builder_t *b) {
+  return mp_block_walk(b->program->partitioned->main->body, chip_copies_note_uses, b);
+}
+
+const mp_chip_order_use_t *mp_chip_order_use_of(const mp_chip_builder_t *b,
+                                                const mp_value_t *value) {
+  const mp_chip_order_use_t *use;
+  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(value), use);
+  return use;
+}
+
+static bool chip_copies_is_last_use(const mp_chip_builder_t *b, const mp_value_t *root,
+                                    const mp_op_t *op) {
+  const mp_chip_order_use_t *use = mp_chip_order_use_of(b, root);
+  return use == NULL || use->last <= op->id;
+}
+
+// The result of main that takes over a parameter's memory; -1: none does.
+static int32_t chip_copies_taken_by(const mp_chip_builder_t *b, const mp_value_t *root) {
+  if (root->block != b->program->partitioned->main->body) return -1;
+  return b->program->params[root->index].alias;
+}
+
+// Whether the op may write into the memory of a value that it reads: nobody needs it afterwards.
+// What lies outside of the op's block may be needed in the next round.
+static bool chip_copies_may_overwrite(const mp_chip_builder_t *b, const mp_value_t *value,
+                                      const mp_op_t *op) {
+  const mp_value_t *root = mp_chip_fusion_root(value);
+  const mp_block_t *block = root->op != NULL ? root->op->parent : root->block;
+  if (block != op->parent || !chip_copies_is_last_use(b, root, op)) return false;
+  if (root->op != NULL) return root->op->code != MP_OP_CONSTANT;
+  return block->parent_op != NULL || chip_copies_taken_by(b, root) >= 0;
+}
+
+// What is copied before the op changes the operand, which becomes a result of this type.
+static double chip_copies_before(const mp_chip_builder_t *b, const mp_op_t *op, int64_t operand,
+                                 const mp_type_t *type) {
+  const mp_value_t *root = mp_chip_fusion_root(op->operands[operand]);
+  const bool is_made = root->op != NULL && root->op->code == MP_OP_CONSTANT;
+  if (!is_made && chip_copies_may_overwrite(b, op->operands[operand], op)) return 0;
+  return (is_made ? 1 : 2) * mp_work_bytes_of(type);
+}
+
+double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op) {
+  const mp_chip_figures_t *figures = &b->chip->figures;
+  const bool is_scatter = op->code == MP_OP_SCATTER && !mp_chip_fusion_is_selection(figures, op);
+  const bool is_update = op->code == MP_OP_DYNAMIC_UPDATE_SLICE || is_scatter;
+  double bytes = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const int64_t operand = is_update                       ? (int64_t)i
+                            : op->code == MP_OP_CUSTOM_CALL ? mp_op_aliased_operand(op, i)
+                                                            : -1;
+    if (operand >= 0) bytes += chip_copies_before(b, op, operand, op->results[i].type);
+  }
+  return bytes;
+}
+
+// ---- values that get a place ----
+
+// The bytes that move when `value` is copied: it is read and written, a constant only written.
+static double chip_copies_bytes(const mp_value_t *value) {
+  const mp_value_t *root = mp_chip_fusion_root(value);
+  const bool is_constant = root->op != NULL && root->op->code == MP_OP_CONSTANT;
+  return (is_constant ? 1 : 2) * mp_work_bytes_of(value->type);
+}
+
+mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop) {
+  const mp_block_t *body = loop->regions[1];
+  const mp_op_t *terminator = mp_block_terminator(body);
+  for (uint32_t i = 0; i < loop->num_operands; ++i) {
+    // What no round changes is read where it lies.
+    if (body->args[i].is_on_host) continue;
+    if (mp_chip_fusion_root(terminator->operands[i]) == &body->args[i]) continue;
+    const mp_value_t *root = mp_chip_fusion_root(loop->operands[i]);
+    bool is_free = chip_copies_may_overwrite(b, root, loop);
+    for (uint32_t j = 0; j < i && is_free; ++j) {
+      is_free = mp_chip_fusion_root(loop->operands[j]) != root;
+    }
+    if (is_free || mp_chip_fusion_makes_start(&b->chip->figures, loop, i)) continue;
+    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, chip_copies_bytes(loop->operands[i])));
+  }
+  return NULL;
+}
+
+// The array whose bytes a value has. On a TPU transposes move nothing.
+static const mp_value_t *chip_copies_bytes_of(const mp_chip_builder_t *b, const mp_value_t *value) {
+  const mp_value_t *root = mp_chip_fusion_root(value);
+  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return root;
+  while (root->op != NULL && root->op->code == MP_OP_TRANSPOSE) {
+    root = mp_chip_fusion_root(root->op->operands[0]);
+  }
+  return root;
+}
+
+// Whether a terminator's operand is copied anyway, into another layout.
+static bool chip_copies_is_copied(const mp_chip_builder_t *b, const mp_op_t *terminator,
+                                  uint32_t i) {
+  return mp_layouts_copy_for(&b->fusions.layouts, terminator->operands[i], terminator) !=
+         MP_LAYOUT_NONE;
+}
+
+// Whether operand `i` of a terminator was not made in the block, or is operand `j` < `i` as well.
+static bool chip_copies_is_foreign(const mp_chip_builder_t *b, const mp_op_t *terminator,
+                                   uint32_t i) {
+  if (chip_copies_is_copied(b, terminator, i)) return false;
+  const mp_value_t *root = chip_copies_bytes_of(b, terminator->operands[i]);
+  if (root->is_on_host) return false;  // the device copies nothing there
+  if (root->op == NULL || root->op->parent != terminator->parent) return true;
+  if (root->op->code == MP_OP_CONSTANT) return true;
+  for (uint32_t j = 0; j < i; ++j) {
+    if (mp_chip_fusion_root(terminator->operands[j]) == root) return true;
+  }
+  return false;
+}
+
+mp_status_t mp_chip_copy_carried(mp_chip_builder_t *b, const mp_op_t *loop) {
+  const mp_block_t *body = loop->regions[1];
+  const mp_op_t *terminator = mp_block_terminator(body);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    if (mp_chip_fusion_root(terminator->operands[i]) == &body->args[i]) continue;
+    if (!chip_copies_is_foreign(b, terminator, i)) {
+      MP_RETURN_IF_ERROR(mp_chip_copy_held(b, loop, i));
+      continue;
+    }
+    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, chip_copies_bytes(terminator->operands[i])));
+  }
+  return NULL;
+}
+
+mp_status_t mp_chip_copy_chosen(mp_chip_builder_t *b, const mp_block_t *region) {
+  const mp_op_t *terminator = mp_block_terminator(region);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    if (!chip_copies_is_foreign(b, terminator, i)) continue;
+    MP_RETURN_IF_ERROR(
+        mp_chip_add_copy(b, region->parent_op, chip_copies_bytes(terminator->operands[i])));
+  }
+  return NULL;
+}
+
+// What devices gathered or exchanged is copied to where main returns it. Where that is a donated
+// argument's memory, the argument was copied before it was read.
+static mp_status_t chip_copies_land(mp_chip_builder_t *b, const mp_op_t *terminator, uint32_t i) {
+  const mp_value_t *value = terminator->operands[i];
+  const double bytes = mp_work_bytes_of(value->type);
+  const bool is_near = mp_chip_fusion_is_received_near(&b->chip->figures, bytes);
+  MP_RETURN_IF_ERROR(mp_chip_add_copy(b, terminator, is_near ? bytes : 2 * bytes));
+  const int32_t argument = b->program->results[i].alias;
+  if (argument < 0) return NULL;
+  const mp_value_t *taken = &terminator->parent->args[argument];
+  const mp_chip_order_use_t *use = mp_chip_order_use_of(b, taken);
+  if (use == NULL || mp_chip_fusion_is_sent_from(value, taken)) return NULL;
+  return mp_chip_add_copy(b, terminator, 2 * bytes);
+}
+
+mp_status_t mp_chip_copy_results(mp_chip_builder_t *b) {
+  const mp_op_t *terminator = mp_block_terminator(b->program->partitioned->main->body);
+  const mp_chip_figures_t *figures = &b->chip->figures;
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    const mp_value_t *root = mp_chip_fusion_root(terminator->operands[i]);
+    if (!chip_copies_is_foreign(b, terminator, i)) {
+      if (!mp_chip_fusion_is_received(figures, root) ||
+          !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_received_results))
+        continue;
+      MP_RETURN_IF_ERROR(chip_copies_land(b, terminator, i));
+      continue;
+    }
+    if (chip_copies_taken_by(b, root) == (int32_t)i) continue;
+    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, terminator, chip_copies_bytes(terminator->operands[i])));
+  }
+  return NULL;
+}

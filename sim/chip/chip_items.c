@@ -1,0 +1,28 @@
+// What is asked of the items of a block while they are put in order.
+#include "collectives/collective_parts.h"
+#include "sim/chip/chip_order_impl.h"
+
+uint32_t mp_chip_order_kind(const mp_chip_ordering_t *o, uint32_t item) {
+  const uint32_t number = o->items.items[item].is.collective;
+  if (number == ORDER_NONE) return MP_COLLECTIVE_KINDS;
+  return o->b->collectives.items[number].collective->kind;
+}
+
+uint32_t mp_chip_order_num_members(const mp_collective_t *collective) {
+  const mp_groups_t *groups = collective->groups;
+  uint32_t most = 0;
+  for (uint32_t g = 0; groups != NULL && g < groups->num_groups; ++g) {
+    const uint32_t members = groups->offsets[g + 1] - groups->offsets[g];
+    if (members > most) most = members;
+  }
+  return most;
+}
+
+double mp_chip_order_result_bytes(const mp_collective_t *collective) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
+  }
+  return bytes;
+}

@@ -1,0 +1,66 @@
+// From fusions of ops to the chip's kernels.
+#include "sim/chip/chip_impl.h"
+#include "sim/chip/cost/irregular_cost.h"
+#include "sim/chip/cost/kernel_cost.h"
+
+// The bytes that the ops of a fusion copy: before they change arrays in place, and into other
+// tiles.
+static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
+                                        const mp_chip_fusion_t *fusion) {
+  double bytes = 0;
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
+    bytes += mp_chip_bytes_kept(b, member->op) + mp_chip_bytes_split(b, member->op);
+    at = member->next;
+  }
+  return bytes;
+}
+
+static double chip_kernels_seconds(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion,
+                                   double bytes, const mp_ring_matmul_t *ring) {
+  return ring != NULL ? mp_ring_seconds(b->chip, &b->fusions, fusion, bytes, ring)
+                      : mp_kernel_seconds(b->chip, &b->fusions, fusion, bytes);
+}
+
+double mp_chip_kernel_seconds(const mp_chip_builder_t *b, const mp_op_t *op,
+                              const mp_ring_matmul_t *ring) {
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
+  return fusion == NULL ? 0 : chip_kernels_seconds(b, fusion, fusion->bytes, ring);
+}
+
+// Transposes alone: on a TPU they move nothing, since layouts are copied where they differ.
+static bool chip_kernels_moves_nothing(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion) {
+  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return false;
+  uint32_t at = fusion->first_member;
+  while (at != MP_CHIP_FUSION_NONE && b->fusions.members.items[at].op->code == MP_OP_TRANSPOSE) {
+    at = b->fusions.members.items[at].next;
+  }
+  return at == MP_CHIP_FUSION_NONE;
+}
+
+mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
+                               const mp_ring_matmul_t *ring) {
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
+  if (fusion == NULL) return NULL;
+  if (chip_kernels_moves_nothing(b, fusion)) return NULL;
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
+    MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, member->op));
+    at = member->next;
+  }
+  MP_RETURN_IF_ERROR(mp_chip_turn_factors(b, fusion->hero));
+  MP_RETURN_IF_ERROR(mp_chip_pad_factors(b, fusion->hero));
+  const mp_work_t *work = &fusion->work;
+  const double bytes = fusion->bytes + chip_kernels_bytes_copied(b, fusion);
+  const mp_chip_kernel_t kernel = {
+      .op = fusion->hero,
+      .name = mp_chip_step_name(fusion->hero),
+      .work_class = work->work_class,
+      .kind = work->matmul.batch > 0 ? mp_chip_flop_kind(work->matmul.dtype) : MP_FLOP_F32,
+      .flops = work->work_class == MP_WORK_FOREIGN ? mp_foreign_flops(fusion->hero) : work->flops,
+      .transcendentals = work->transcendentals,
+      .bytes = bytes,
+      .seconds = chip_kernels_seconds(b, fusion, bytes, ring),
+  };
+  return mp_chip_put_kernel(b, &kernel);
+}

@@ -1,0 +1,261 @@
+// The order in which a block's kernels, collectives and loops are done: as the program has them, or
+// where collectives can go on beside work, as a scheduler that hides them would.
+//
+// What is ordered are *items*: a fusion, a collective, a loop or branch, a barrier. A collective
+// that is decomposed beside a matmul is part of the matmul's item.
+#include "sim/chip/chip_order_impl.h"
+#include "sim/chip/rules/chip_rules.h"
+#include "sim/chip/schedule/schedule.h"
+
+typedef mp_chip_ordering_t order_t;
+typedef mp_chip_order_item_t item_t;
+typedef mp_combine_edge_t edge_t;
+
+// ---- nodes: items in an order in which they can be done ----
+
+// What each item waits for, as the others' numbers: [offsets[i], offsets[i + 1]) of `inputs`.
+typedef struct {
+  uint32_t *offsets, *inputs;
+} inputs_t;
+
+static mp_status_t chip_order_collect_inputs(order_t *o, inputs_t *out) {
+  const uint32_t count = o->items.count;
+  out->offsets = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)count + 2);
+  out->inputs = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)o->edges.count + 1);
+  MP_RETURN_IF_NULL(out->offsets);
+  MP_RETURN_IF_NULL(out->inputs);
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    out->offsets[o->items.items[o->edges.items[e].to].node + 2] += 1;
+  }
+  for (uint32_t i = 0; i < count; ++i) out->offsets[i + 2] += out->offsets[i + 1];
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    const edge_t *edge = &o->edges.items[e];
+    const uint32_t to = o->items.items[edge->to].node;
+    out->inputs[out->offsets[to + 1]++] = o->items.items[edge->from].node;
+  }
+  return NULL;
+}
+
+// An item and the input of it that is looked at next.
+typedef struct {
+  uint32_t item, next;
+} visit_t;
+
+typedef enum { ORDER_NEW, ORDER_OPEN, ORDER_CLOSED } order_state_t;
+
+typedef struct {
+  order_t *o;
+  const inputs_t *inputs;
+  uint8_t *states;  // [items]
+  visit_t *stack;
+  uint32_t *sorted;  // items, those that are nodes
+  uint32_t count;
+  bool is_circular;
+} sort_t;
+
+// Puts an item behind all that it waits for.
+static void chip_order_visit(sort_t *s, uint32_t item) {
+  uint32_t depth = 0;
+  s->stack[depth++] = (visit_t){item, s->inputs->offsets[item]};
+  s->states[item] = ORDER_OPEN;
+  while (depth != 0) {
+    visit_t *top = &s->stack[depth - 1];
+    if (top->next == s->inputs->offsets[top->item + 1]) {
+      s->states[top->item] = ORDER_CLOSED;
+      s->sorted[s->count++] = top->item;
+      depth -= 1;
+      continue;
+    }
+    const uint32_t input = s->inputs->inputs[top->next++];
+    if (input == top->item) continue;
+    s->is_circular |= s->states[input] == ORDER_OPEN;
+    if (s->states[input] != ORDER_NEW) continue;
+    s->states[input] = ORDER_OPEN;
+    s->stack[depth++] = (visit_t){input, s->inputs->offsets[input]};
+  }
+}
+
+static mp_status_t chip_order_sort(order_t *o, const inputs_t *inputs, sort_t *s) {
+  const size_t count = o->items.count;
+  *s = (sort_t){.o = o,
+                .inputs = inputs,
+                .states = MP_ARENA_ARRAY(o->arena, uint8_t, count + 1),
+                .stack = MP_ARENA_ARRAY(o->arena, visit_t, count + 1),
+                .sorted = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1)};
+  MP_RETURN_IF_NULL(s->states);
+  MP_RETURN_IF_NULL(s->stack);
+  MP_RETURN_IF_NULL(s->sorted);
+  for (uint32_t i = 0; i < o->items.count; ++i) {
+    if (o->items.items[i].node == i && s->states[i] == ORDER_NEW) chip_order_visit(s, i);
+  }
+  return NULL;
+}
+
+// Of a matmul, no less than what is beside it.
+static double chip_order_node_seconds(const order_t *o, const item_t *item) {
+  if (item->attached == ORDER_NONE) return item->is.seconds;
+  const double beside = o->items.items[item->attached].is.seconds;
+  return beside > item->is.seconds ? beside : item->is.seconds;
+}
+
+static mp_status_t chip_order_make_nodes(order_t *o, const inputs_t *inputs, const sort_t *s,
+                                         const mp_schedule_node_t **out_nodes) {
+  mp_schedule_node_t *nodes = MP_ARENA_ARRAY(o->arena, mp_schedule_node_t, (size_t)s->count + 1);
+  uint32_t *number = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)o->items.count + 1);
+  MP_RETURN_IF_NULL(nodes);
+  MP_RETURN_IF_NULL(number);
+  for (uint32_t n = 0; n < s->count; ++n) {
+    const uint32_t i = s->sorted[n];
+    const item_t *item = &o->items.items[i];
+    const mp_chip_collective_t *one =
+        item->is.collective == ORDER_NONE ? NULL : &o->b->collectives.items[item->is.collective];
+    uint32_t *into = &inputs->inputs[inputs->offsets[i]], count = 0;
+    for (uint32_t e = inputs->offsets[i]; e < inputs->offsets[i + 1]; ++e) {
+      if (inputs->inputs[e] != i) into[count++] = number[inputs->inputs[e]];
+    }
+    number[i] = n;
+    const mp_chip_copy_t *copy =
+        item->is.copy == ORDER_NONE ? NULL : &o->b->copies.items[item->is.copy];
+    mp_schedule_stream_t stream = MP_SCHEDULE_COLLECTIVES;
+    if (copy != NULL) stream = copy->is_to_host ? MP_SCHEDULE_TO_HOST : MP_SCHEDULE_FROM_HOST;
+    nodes[n] = (mp_schedule_node_t){
+        .seconds = chip_order_node_seconds(o, item),
+        .is_async = copy != NULL ? copy->is_async : one != NULL && one->overlap == MP_OVERLAP_ASYNC,
+        .stream = stream,
+        .num_inputs = count,
+        .inputs = into};
+  }
+  *out_nodes = nodes;
+  return NULL;
+}
+
+// ---- slots ----
+
+static void chip_order_put(const order_t *o, mp_chip_order_t *out, uint32_t item,
+                           mp_chip_slot_part_t part) {
+  mp_chip_slot_t *slot = &out->slots[out->num_slots++];
+  *slot = (mp_chip_slot_t){.item = o->items.items[item].is, .part = part};
+}
+
+// Everything one after the other, as the program has it.
+static void chip_order_put_plainly(order_t *o, mp_chip_order_t *out) {
+  for (uint32_t i = 0; i < o->items.count; ++i) {
+    const uint32_t collective = o->items.items[i].is.collective;
+    if (o->leaders != NULL && o->leaders[i] != i) continue;
+    if (collective != ORDER_NONE) o->b->collectives.items[collective].overlap = MP_OVERLAP_SYNC;
+    chip_order_put(o, out, i, MP_CHIP_SLOT_WHOLE);
+  }
+}
+
+// Whether an item is next to nothing: on a TPU numbers like a loop's, which its scalar unit has.
+static bool chip_order_is_scalar(const order_t *o, const item_t *item) {
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&o->b->fusions, item->is.op);
+  return o->b->chip->figures.compiler == MP_CHIP_COMPILER_TPU && fusion != NULL &&
+         fusion->work.work_class == MP_WORK_SCALAR &&
+         mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_scalars_hide_nothing);
+}
+
+// Whether what is started at a slot is waited for before anything that it can go on beside: before
+// anything at all, or of a gather that matmuls carry, before the next one. Permutations always are
+// started.
+static bool chip_order_is_waited_for(const order_t *o, const sort_t *s,
+                                     const mp_schedule_slot_t *slots, uint32_t i,
+                                     uint32_t num_started) {
+  const item_t *item = &o->items.items[s->sorted[slots[i].node]];
+  const mp_collective_kind_t kind = o->b->collectives.items[item->is.collective].collective->kind;
+  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  const bool is_permute = kind == MP_COLLECTIVE_PERMUTE || kind == MP_COLLECTIVE_EXCHANGE;
+  if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(figures)) {
+    uint32_t next = i + 1;
+    while (slots[next].node != slots[i].node && slots[next].part == MP_SCHEDULE_ALL &&
+           chip_order_is_scalar(o, &o->items.items[s->sorted[slots[next].node]])) {
+      ++next;
+    }
+    return num_started == 0 && slots[next].node == slots[i].node &&
+           !(is_permute && mp_chip_rule(figures, MP_CHIP_RULE_permutes_async));
+  }
+  for (uint32_t k = i + 1; slots[k].node != slots[i].node; ++k) {
+    if (o->items.items[s->sorted[slots[k].node]].is_matmul) return false;
+  }
+  return true;
+}
+
+static void chip_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_slot_t *slots,
+                                 uint32_t count, mp_chip_order_t *out) {
+  uint32_t num_started = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t item = s->sorted[slots[i].node], attached = o->items.items[item].attached;
+    const uint32_t number = o->items.items[item].is.collective;
+    mp_chip_collective_t *one = number == ORDER_NONE ? NULL : &o->b->collectives.items[number];
+    if (o->items.items[item].is.copy != ORDER_NONE) {
+      static const mp_chip_slot_part_t parts[] = {[MP_SCHEDULE_ALL] = MP_CHIP_SLOT_WHOLE,
+                                                  [MP_SCHEDULE_START] = MP_CHIP_SLOT_BEGIN,
+                                                  [MP_SCHEDULE_DONE] = MP_CHIP_SLOT_FINISH};
+      chip_order_put(o, out, item, parts[slots[i].part]);
+    } else if (slots[i].part == MP_SCHEDULE_ALL) {
+      if (attached != ORDER_NONE) chip_order_put(o, out, attached, MP_CHIP_SLOT_BEGIN);
+      chip_order_put(o, out, item, MP_CHIP_SLOT_WHOLE);
+      if (attached != ORDER_NONE) chip_order_put(o, out, attached, MP_CHIP_SLOT_FINISH);
+    } else if (slots[i].part == MP_SCHEDULE_START) {
+      if (chip_order_is_waited_for(o, s, slots, i, num_started)) {
+        one->overlap = MP_OVERLAP_SYNC;
+        continue;
+      }
+      chip_order_put(o, out, item, MP_CHIP_SLOT_BEGIN);
+      num_started += 1;
+    } else if (one->overlap == MP_OVERLAP_SYNC) {
+      chip_order_put(o, out, item, MP_CHIP_SLOT_WHOLE);
+    } else {
+      chip_order_put(o, out, item, MP_CHIP_SLOT_FINISH);
+      num_started -= 1;
+    }
+  }
+}
+
+// ---- blocks ----
+
+static mp_status_t chip_order_schedule(order_t *o, mp_chip_order_t *out) {
+  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  const mp_schedule_limits_t limits = {
+      .num_tracks = o->b->num_tracks,
+      .most_started = (uint32_t)mp_figure_or(figures->overlap_started, MP_CHIP_MOST_STARTED)};
+  inputs_t inputs;
+  sort_t sorted;
+  const mp_schedule_node_t *nodes = NULL;
+  const mp_schedule_slot_t *slots = NULL;
+  uint32_t count = 0;
+  MP_RETURN_IF_ERROR(chip_order_collect_inputs(o, &inputs));
+  MP_RETURN_IF_ERROR(chip_order_sort(o, &inputs, &sorted));
+  if (sorted.is_circular) {
+    chip_order_put_plainly(o, out);
+    return NULL;
+  }
+  MP_RETURN_IF_ERROR(chip_order_make_nodes(o, &inputs, &sorted, &nodes));
+  MP_RETURN_IF_ERROR(
+      mp_schedule_order(o->b->scratch, sorted.count, nodes, &limits, &count, &slots));
+  chip_order_put_slots(o, &sorted, slots, count, out);
+  return NULL;
+}
+
+static mp_status_t chip_order_block(order_t *o, const mp_block_t *block, mp_chip_order_t *out) {
+  MP_RETURN_IF_ERROR(mp_chip_order_find_graph(o, block));
+  MP_RETURN_IF_ERROR(mp_chip_order_pipeline(o, block));
+  out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_chip_slot_t, 2 * (size_t)o->items.count + 1);
+  MP_RETURN_IF_NULL(out->slots);
+  if (o->has_async) MP_RETURN_IF_ERROR(mp_chip_order_attach(o));
+  MP_RETURN_IF_ERROR(mp_chip_order_sum_whole_arrays(o));
+  MP_RETURN_IF_ERROR(mp_chip_order_combine(o));
+  if (o->has_async) return chip_order_schedule(o, out);
+  chip_order_put_plainly(o, out);
+  return NULL;
+}
+
+mp_status_t mp_chip_order_block(mp_chip_builder_t *b, const mp_block_t *block,
+                                mp_chip_order_t *out_order) {
+  order_t o = {.b = b, .last_fixed = ORDER_NONE};
+  *out_order = (mp_chip_order_t){0};
+  MP_RETURN_IF_ERROR(mp_arena_create(&o.arena));
+  mp_status_t status = chip_order_block(&o, block, out_order);
+  mp_arena_release(o.arena);
+  return status;
+}

@@ -1,0 +1,370 @@
+// Which matmuls become rings with collectives: a part of a factor, or of the sum, moves from
+// device to device while the matmul of another part is computed.
+//
+// Partitioning says what of a matmul could be one (mp_op_rings_t). Where there are several, XLA's
+// partitioner compares what they take, and what it chose stays so even if no ring comes of it. Its
+// text of 200 matmuls on 4x4, 2x8, 8x2 and 16x16 of a v5e (libtpu 0.0.52) says:
+//
+// - of two factors what takes longer to gather, of equal ones the second.
+// - of a factor and the scatter of the sum what takes longer; the one of smaller parts, if the
+//   matmul takes less than either.
+// - of a sum in terms that is not scattered the factor, if the matmul takes no longer than it.
+#include <math.h>
+
+#include "collectives/mailbox.h"
+#include "sim/chip/chip_order_impl.h"
+#include "sim/chip/rules/chip_rules.h"
+#include "sim/chip/schedule/overlap.h"
+
+typedef mp_chip_ordering_t order_t;
+typedef mp_combine_edge_t edge_t;
+
+// ---- what a ring needs ----
+
+static mp_chip_spread_t chip_rings_spread(const order_t *o, const mp_collective_t *collective) {
+  const mp_chip_links_t *links = o->b->links;
+  if (links->spread != NULL) return links->spread(links->context, collective);
+  return (mp_chip_spread_t){mp_chip_order_num_members(collective), 1};
+}
+
+// Whether the links leave something to win for a ring of the collective.
+static bool chip_rings_links_allow(const order_t *o, const mp_collective_t *collective) {
+  const mp_chip_spread_t spread = chip_rings_spread(o, collective);
+  return mp_overlap_may_ring(&o->b->chip->figures, spread.num_chips, spread.num_dims);
+}
+
+static const mp_chip_fusion_t *chip_rings_fusion(const order_t *o, uint32_t matmul) {
+  return mp_chip_fusion_at(&o->b->fusions, o->items.items[matmul].is.op);
+}
+
+static const mp_collective_t *chip_rings_collective(const order_t *o, uint32_t item) {
+  return o->b->collectives.items[o->items.items[item].is.collective].collective;
+}
+
+static bool chip_rings_is_decomposed(const order_t *o, uint32_t item) {
+  const uint32_t number = o->items.items[item].is.collective;
+  return number != ORDER_NONE && o->b->collectives.items[number].overlap == MP_OVERLAP_DECOMPOSED;
+}
+
+// At the chip's peak.
+static double chip_rings_matmul_seconds(const order_t *o, uint32_t matmul) {
+  const mp_work_t *work = &chip_rings_fusion(o, matmul)->work;
+  return work->flops / o->b->chip->flops[mp_chip_flop_kind(work->matmul.dtype)];
+}
+
+// Of a message: the part of one member.
+static double chip_rings_part_bytes(const order_t *o, uint32_t item) {
+  const mp_collective_t *one = chip_rings_collective(o, item);
+  const bool is_sum = one->kind == MP_COLLECTIVE_REDUCE_SCATTER;
+  return (double)mp_message_bytes(one) / (is_sum ? mp_chip_order_num_members(one) : 1);
+}
+
+// What a collective takes as XLA's partitioner counts it: half of the bytes each way along each of
+// its group's dimensions, at the described rate.
+static double chip_rings_collective_seconds(const order_t *o, uint32_t item) {
+  const mp_collective_t *one = chip_rings_collective(o, item);
+  const mp_chip_links_t *links = o->b->links;
+  if (links->bandwidth <= 0) return o->items.items[item].is.seconds;
+  const uint32_t dims = chip_rings_spread(o, one).num_dims;
+  const double bytes = chip_rings_part_bytes(o, item) * mp_chip_order_num_members(one);
+  return bytes / 2 / (dims == 0 ? 1 : dims) / links->bandwidth;
+}
+
+// Whether a matmul has enough to do for a ring: so many times what one message of it takes on a
+// link.
+static bool chip_rings_is_worth_it(const order_t *o, uint32_t matmul, uint32_t item) {
+  const double least = o->b->chip->figures.overlap_ring_work, rate = o->b->links->bandwidth;
+  if (isnan(least) || rate <= 0) return true;
+  return chip_rings_matmul_seconds(o, matmul) >= least * chip_rings_part_bytes(o, item) / rate ||
+         !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_least_work);
+}
+
+// ---- which factor was gathered ----
+
+// Where a transpose brings a dimension.
+static int64_t chip_rings_transposed(const mp_op_t *transpose, int64_t dim) {
+  const mp_index_list_t permutation = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
+  for (uint32_t i = 0; i < permutation.count; ++i) {
+    if (permutation.values[i] == dim) return i;
+  }
+  return -1;
+}
+
+// Which dimension of the matmul's operand was gathered; -1: nobody knows. What lies between are
+// changes of type and some transposes, which the matmul's kernel does.
+static int64_t chip_rings_gathered_dim(const mp_value_t *operand, const mp_op_t *gather,
+                                       int64_t dimension) {
+  enum { MOST = 4 };
+  const mp_op_t *between[MOST];
+  uint32_t count = 0;
+  for (const mp_op_t *op = operand->op; op != gather; op = op->operands[0]->op) {
+    if (op == NULL || count == MOST) return -1;
+    if (op->code != MP_OP_CONVERT && op->code != MP_OP_TRANSPOSE) return -1;
+    between[count++] = op;
+  }
+  while (count-- > 0) {
+    if (between[count]->code == MP_OP_CONVERT) continue;
+    dimension = chip_rings_transposed(between[count], dimension);
+  }
+  return dimension;
+}
+
+// Whether the matmul adds up over what was gathered, as it is taken to where nobody knows.
+static bool chip_rings_is_summed(const mp_op_t *matmul, const mp_op_t *gather, int64_t dimension) {
+  static const mp_attr_name_t names[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
+                                         MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
+  if (matmul->code != MP_OP_DOT_GENERAL) return true;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const int64_t dim = chip_rings_gathered_dim(matmul->operands[i], gather, dimension);
+    if (dim < 0) continue;
+    const mp_index_list_t summed = mp_op_ints(matmul, names[i]);
+    for (uint32_t d = 0; d < summed.count; ++d) {
+      if (summed.values[d] == dim) return true;
+    }
+    return false;
+  }
+  return true;
+}
+
+// Whether a matmul wants the factor in parts along the gathered dimension, and along others.
+typedef struct {
+  bool along, beside;
+} wanted_t;
+
+static wanted_t chip_rings_wanted(const mp_op_t *matmul, const mp_op_t *gather, int64_t dimension) {
+  const bool is_first = chip_rings_gathered_dim(matmul->operands[0], gather, dimension) >= 0;
+  const uint8_t rings = is_first ? matmul->rings : (uint8_t)(matmul->rings >> 1);
+  const bool rows = (rings & MP_OP_RING_LHS_ROWS) != 0, sums = (rings & MP_OP_RING_LHS_SUMMED) != 0;
+  const bool is_summed = chip_rings_is_summed(matmul, gather, dimension);
+  return is_summed ? (wanted_t){sums, rows} : (wanted_t){rows, sums};
+}
+
+// Whether two matmuls want a factor alike: what is gathered for both is there as a whole.
+static bool chip_rings_want_alike(const order_t *o, uint32_t item, uint32_t a, uint32_t b) {
+  const mp_chip_fusion_t *fusions[] = {chip_rings_fusion(o, a), chip_rings_fusion(o, b)};
+  const mp_op_t *gather = o->items.items[item].is.op;
+  const int64_t dim = chip_rings_collective(o, item)->dimension;
+  wanted_t wanted[2];
+  for (uint32_t i = 0; i < 2; ++i) {
+    if (fusions[i] == NULL || fusions[i]->hero->code != MP_OP_DOT_GENERAL) return true;
+    wanted[i] = chip_rings_wanted(fusions[i]->hero, gather, dim);
+  }
+  return wanted[0].along == wanted[1].along && wanted[0].beside == wanted[1].beside;
+}
+
+static bool chip_rings_is_shared(const order_t *o, uint32_t item, uint32_t matmul) {
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    const edge_t *edge = &o->edges.items[e];
+    if (edge->from != item || edge->to == matmul) continue;
+    if (chip_rings_want_alike(o, item, matmul, edge->to)) return true;
+  }
+  return false;
+}
+
+static bool chip_rings_may_be(const order_t *o, uint32_t matmul, uint32_t item) {
+  const mp_collective_t *one = chip_rings_collective(o, item);
+  if (one->kind == MP_COLLECTIVE_ALL_GATHER && chip_rings_is_shared(o, item, matmul) &&
+      mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_one_consumer)) {
+    return false;
+  }
+  return chip_rings_links_allow(o, one) && chip_rings_is_worth_it(o, matmul, item);
+}
+
+// ---- what could be one ----
+
+// A matmul, and the items of the collectives that could be rings with it; ORDER_NONE: none.
+typedef struct {
+  uint32_t matmul, gathers[2], scatter;
+  uint8_t rings;  // as mp_op_rings_t
+} choice_t;
+
+typedef struct {
+  order_t *o;
+  uint32_t *first;     // [items + 1]: where the edges begin that lead to an item
+  uint32_t *scatters;  // [items]: of a matmul the scatter of what it makes; ORDER_NONE: none
+} rings_t;
+
+static mp_status_t chip_rings_start(order_t *o, rings_t *out) {
+  const size_t count = o->items.count;
+  out->o = o;
+  out->first = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1);
+  out->scatters = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1);
+  MP_RETURN_IF_NULL(out->first);
+  MP_RETURN_IF_NULL(out->scatters);
+  uint32_t e = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    out->scatters[i] = ORDER_NONE;
+    while (e < o->edges.count && o->edges.items[e].to < i) e += 1;
+    out->first[i] = e;
+  }
+  out->first[count] = o->edges.count;
+  return NULL;
+}
+
+static uint8_t chip_rings_of(const order_t *o, uint32_t item) {
+  return o->items.items[item].is_matmul ? chip_rings_fusion(o, item)->hero->rings : 0;
+}
+
+// Says of the matmuls that make what an item adds up that it is scattered by `scatter`, and of
+// those whose terms these add to their own. Where a kernel of its own adds terms nothing is a ring.
+static void chip_rings_find_terms(const rings_t *r, uint32_t item, uint32_t scatter) {
+  for (uint32_t e = r->first[item]; e < r->first[item + 1]; ++e) {
+    const uint32_t from = r->o->edges.items[e].from;
+    const bool may_be = (chip_rings_of(r->o, from) & MP_OP_RING_SUM) != 0;
+    if (!may_be || r->scatters[from] != ORDER_NONE) continue;
+    r->scatters[from] = scatter;
+    chip_rings_find_terms(r, from, scatter);
+  }
+}
+
+// The gather that an operand was brought by. Where a kernel between them hides it, it is one that
+// partitioning made for a ring, and that the other operand was not brought by.
+static uint32_t chip_rings_gather_of(const rings_t *r, uint32_t matmul, uint32_t operand) {
+  const order_t *o = r->o;
+  const mp_op_t *hero = chip_rings_fusion(o, matmul)->hero;
+  uint32_t hidden = ORDER_NONE;
+  for (uint32_t e = r->first[matmul]; e < r->first[matmul + 1]; ++e) {
+    const uint32_t from = o->edges.items[e].from;
+    if (mp_chip_order_kind(o, from) != MP_COLLECTIVE_ALL_GATHER) continue;
+    const mp_op_t *gather = o->items.items[from].is.op;
+    const int64_t dim = chip_rings_collective(o, from)->dimension;
+    if (chip_rings_gathered_dim(hero->operands[operand], gather, dim) >= 0) return from;
+    const bool is_other = chip_rings_gathered_dim(hero->operands[1 - operand], gather, dim) >= 0;
+    if (gather->by_permutes && !is_other) hidden = from;
+  }
+  return hidden;
+}
+
+static choice_t chip_rings_choice(const rings_t *r, uint32_t matmul) {
+  choice_t choice = {.matmul = matmul, .rings = chip_rings_of(r->o, matmul)};
+  for (uint32_t i = 0; i < 2; ++i) {
+    const bool may_be = (choice.rings >> i & MP_OP_RING_LHS) != 0;
+    choice.gathers[i] = may_be ? chip_rings_gather_of(r, matmul, i) : ORDER_NONE;
+  }
+  choice.scatter = (choice.rings & MP_OP_RING_SUM) != 0 ? r->scatters[matmul] : ORDER_NONE;
+  return choice;
+}
+
+// ---- which one is ----
+
+static uint32_t chip_rings_longer(const order_t *o, const uint32_t *gathers) {
+  if (gathers[0] == ORDER_NONE) return gathers[1];
+  if (gathers[1] == ORDER_NONE) return gathers[0];
+  const double first = chip_rings_collective_seconds(o, gathers[0]);
+  return gathers[first > chip_rings_collective_seconds(o, gathers[1]) ? 0 : 1];
+}
+
+// The item that XLA's partitioner would make a ring of; ORDER_NONE: none.
+static uint32_t chip_rings_choose(const order_t *o, const choice_t *choice) {
+  const uint32_t gather = chip_rings_longer(o, choice->gathers), scatter = choice->scatter;
+  if (gather == ORDER_NONE) return scatter;
+  if ((choice->rings & MP_OP_RING_IN_TERMS) == 0 ||
+      !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_choice)) {
+    return gather;
+  }
+  const double matmul = chip_rings_matmul_seconds(o, choice->matmul);
+  const double gathers = chip_rings_collective_seconds(o, gather);
+  if (scatter == ORDER_NONE) return matmul <= gathers ? gather : ORDER_NONE;
+  const double scatters = chip_rings_collective_seconds(o, scatter);
+  if (matmul >= gathers || matmul >= scatters) return gathers > scatters ? gather : scatter;
+  const double part = chip_rings_part_bytes(o, gather);
+  return part <= chip_rings_part_bytes(o, scatter) ? gather : scatter;
+}
+
+// ---- rings ----
+
+// The matmul becomes a ring: its parts take longer than the whole. `is_last`: all that need the
+// collective are.
+static mp_status_t chip_rings_make(order_t *o, uint32_t matmul, uint32_t collective, bool is_last) {
+  mp_chip_item_t *item = &o->items.items[matmul].is;
+  const mp_chip_item_t *beside = &o->items.items[collective].is;
+  const mp_collective_t *one = chip_rings_collective(o, collective);
+  const mp_op_t *hero = chip_rings_fusion(o, matmul)->hero;
+  item->ring = (mp_ring_matmul_t){MP_RING_OF_SCATTERS, mp_chip_order_num_members(one)};
+  if (one->kind != MP_COLLECTIVE_REDUCE_SCATTER) {
+    const bool is_summed = chip_rings_is_summed(hero, beside->op, one->dimension);
+    item->ring.kind = is_summed ? MP_RING_OF_SUMS : MP_RING_OF_SLICES;
+  }
+  item->seconds = mp_chip_kernel_seconds(o->b, item->op, &item->ring);
+  o->items.items[matmul].attached = collective;
+  o->items.items[collective].node = matmul;
+  const mp_memory_ring_t ring = {.matmul = item->op,
+                                 .collective = beside->op,
+                                 .adds = item->ring.kind == MP_RING_OF_SUMS,
+                                 .is_last = is_last};
+  return MP_ARRAY_PUSH(o->b->scratch, &o->b->rings, ring);
+}
+
+// What several matmuls could be rings with is one collective of each of them that is: another one
+// like that of them all, which the others still need.
+static mp_status_t chip_rings_copy(order_t *o, uint32_t matmul, uint32_t collective,
+                                   uint32_t *out_item) {
+  mp_chip_order_item_t item = o->items.items[collective];
+  MP_RETURN_IF_ERROR(mp_chip_add_collective(o->b, item.is.op, &item.is.collective));
+  o->b->collectives.items[item.is.collective].overlap = MP_OVERLAP_DECOMPOSED;
+  *out_item = o->items.count;
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    edge_t *edge = &o->edges.items[e];
+    if (edge->from == collective && edge->to == matmul) edge->from = *out_item;
+  }
+  return MP_ARRAY_PUSH(o->arena, &o->items, item);
+}
+
+// For each item how many matmuls need it as a whole: those whose terms a scatter adds up, and
+// those that read a gather.
+static mp_status_t chip_rings_count_uses(const rings_t *r, uint32_t count, uint32_t **out_uses) {
+  const order_t *o = r->o;
+  uint32_t *uses = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)count + 1);
+  MP_RETURN_IF_NULL(uses);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (r->scatters[i] != ORDER_NONE) uses[r->scatters[i]] += 1;
+    for (uint32_t e = r->first[i]; e < r->first[i + 1]; ++e) {
+      const uint32_t from = o->edges.items[e].from;
+      uses[from] += mp_chip_order_kind(o, from) == MP_COLLECTIVE_ALL_GATHER;
+    }
+  }
+  *out_uses = uses;
+  return NULL;
+}
+
+static mp_status_t chip_rings_make_all(const rings_t *r, uint32_t count) {
+  order_t *o = r->o;
+  uint32_t *uses = NULL;
+  MP_RETURN_IF_ERROR(chip_rings_count_uses(r, count, &uses));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (chip_rings_of(o, i) == 0) continue;
+    const choice_t choice = chip_rings_choice(r, i);
+    uint32_t chosen = chip_rings_choose(o, &choice);
+    if (chosen == ORDER_NONE || !chip_rings_is_decomposed(o, chosen)) continue;
+    if (!chip_rings_may_be(o, i, chosen) ||
+        !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_collective_matmul)) {
+      continue;
+    }
+    const bool is_last = --uses[chosen] == 0;  // it has the collective that there is
+    if (!is_last) MP_RETURN_IF_ERROR(chip_rings_copy(o, i, chosen, &chosen));
+    MP_RETURN_IF_ERROR(chip_rings_make(o, i, chosen, is_last));
+  }
+  return NULL;
+}
+
+mp_status_t mp_chip_order_attach(order_t *o) {
+  const uint32_t count = o->items.count;
+  rings_t rings;
+  bool has_decomposed = false;
+  for (uint32_t i = 0; i < count; ++i) has_decomposed |= chip_rings_is_decomposed(o, i);
+  if (!has_decomposed) return NULL;
+  MP_RETURN_IF_ERROR(chip_rings_start(o, &rings));
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool is_scatter = mp_chip_order_kind(o, i) == MP_COLLECTIVE_REDUCE_SCATTER;
+    if (is_scatter) chip_rings_find_terms(&rings, i, i);
+  }
+  MP_RETURN_IF_ERROR(chip_rings_make_all(&rings, count));
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_chip_order_item_t *item = &o->items.items[i];
+    if (item->is.collective == ORDER_NONE || item->node != i) continue;
+    mp_chip_collective_t *one = &o->b->collectives.items[item->is.collective];
+    if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
+    one->overlap = mp_overlap_without_ring(&o->b->chip->figures, one->collective->kind);
+  }
+  return NULL;
+}

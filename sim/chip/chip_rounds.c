@@ -1,0 +1,104 @@
+// Which values that a loop carries are copied in each of its rounds: the next round's value lies
+// where this round's does, and this one is still read when that one is written.
+#include "sim/chip/chip_impl.h"
+#include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_rules.h"
+
+// How a fusion accesses a value, as a read or as a write; NULL: it does not.
+static const mp_chip_fusion_access_t *chip_rounds_access(const mp_chip_builder_t *b,
+                                                         const mp_chip_fusion_t *fusion,
+                                                         const mp_value_t *value, bool is_write) {
+  const mp_chip_fusion_access_t *accesses = mp_chip_fusion_accesses(&b->fusions, fusion);
+  const uint32_t first = is_write ? fusion->num_reads : 0;
+  const uint32_t end = is_write ? first + fusion->num_writes : fusion->num_reads;
+  for (uint32_t i = first; i < end; ++i) {
+    if (mp_chip_fusion_root(accesses[i].value) == value) return &accesses[i];
+  }
+  return NULL;
+}
+
+// Whether the kernel also writes a part of an array in its place: then it takes over nothing else.
+static bool chip_rounds_updates(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion) {
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
+    if (member->op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return true;
+    at = member->next;
+  }
+  return false;
+}
+
+// Whether an op of a kernel finds a value in other places than those at which the kernel writes.
+static bool chip_rounds_moves(const mp_chip_fusion_member_t *member, const mp_value_t *now) {
+  const mp_op_t *op = member->op;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (mp_chip_fusion_root(op->operands[i]) != now) continue;
+    const bool is_updated =
+        i == 0 && (op->code == MP_OP_DYNAMIC_UPDATE_SLICE || op->code == MP_OP_SCATTER);
+    if (is_updated) continue;
+    if (!member->is_epilogue || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return true;
+  }
+  return false;
+}
+
+// Whether some op of a kernel does: neighbours, rows of which there is a sum, what is looked up.
+static bool chip_rounds_is_moved(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion,
+                                 const mp_value_t *now) {
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
+    if (chip_rounds_moves(member, now)) return true;
+    at = member->next;
+  }
+  return false;
+}
+
+// Whether a kernel that makes the next round's value reads this round's in a way in which it cannot
+// write over it: as a factor of a matmul, all of which it needs for each element. On a GPU that is
+// everything but the element at the place of the one that is written.
+static bool chip_rounds_holds(const mp_chip_builder_t *b, const mp_chip_fusion_t *maker,
+                              const mp_value_t *now) {
+  const mp_chip_fusion_access_t *read = chip_rounds_access(b, maker, now, false);
+  if (read == NULL) return false;
+  if ((read->sides & ~MP_CHIP_FUSION_BESIDE) != 0) return true;
+  const bool is_gpu = b->chip->figures.compiler == MP_CHIP_COMPILER_GPU;
+  const bool holds = is_gpu ? chip_rounds_is_moved(b, maker, now) : chip_rounds_updates(b, maker);
+  return holds && mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_moved);
+}
+
+// The write of the next round's value by a kernel while this round's is needed; NULL if there is no
+// such kernel. Fusions were found from the end of a block to its beginning. XLA's compiler for
+// GPUs has kernels that read this round's value come before (LoopScheduleLinearizer).
+static const mp_chip_fusion_access_t *chip_rounds_clash(const mp_chip_builder_t *b,
+                                                        const mp_block_t *body,
+                                                        const mp_value_t *now,
+                                                        const mp_value_t *next) {
+  for (uint32_t i = 0; i < b->fusions.fusions.count; ++i) {
+    const mp_chip_fusion_t *fusion = &b->fusions.fusions.items[i];
+    if (fusion->first_member == MP_CHIP_FUSION_NONE || fusion->block != body) continue;
+    const mp_chip_fusion_access_t *write = chip_rounds_access(b, fusion, next, true);
+    if (write != NULL) {
+      return chip_rounds_holds(b, fusion, now) ? write : NULL;
+    }
+  }
+  return NULL;
+}
+
+mp_status_t mp_chip_copy_held(mp_chip_builder_t *b, const mp_op_t *loop, uint32_t i) {
+  const mp_block_t *body = loop->regions[1];
+  const mp_value_t *next = mp_chip_fusion_root(mp_block_terminator(body)->operands[i]);
+  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
+  if (compiler != MP_CHIP_COMPILER_TPU && compiler != MP_CHIP_COMPILER_GPU) return NULL;
+  if (next->op == NULL || next->op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return NULL;
+  if (next->op->code == MP_OP_SCATTER && compiler == MP_CHIP_COMPILER_GPU) return NULL;
+  const mp_chip_fusion_access_t *write = chip_rounds_clash(b, body, &body->args[i], next);
+  if (write == NULL || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_copy)) return NULL;
+  if (!write->is_scratch) return mp_chip_add_copy(b, loop, 2 * write->bytes);
+  int64_t elements = 0;
+  if (!mp_type_num_elements(next->type, &elements)) return NULL;
+  return mp_chip_put_kernel(
+      b, &(mp_chip_kernel_t){.op = loop,
+                             .name = "copy",
+                             .work_class = MP_WORK_COPY,
+                             .kind = MP_FLOP_F32,
+                             .seconds = mp_kernel_near_copy_seconds(b->chip, (double)elements)});
+}

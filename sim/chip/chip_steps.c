@@ -1,0 +1,64 @@
+// What steps are made of: kernels and collectives, added one after the other.
+#include <string.h>
+
+#include "sim/chip/chip_impl.h"
+#include "sim/chip/cost/kernel_cost.h"
+#include "sim/plan/plan.h"
+
+const char *mp_chip_step_name(const mp_op_t *op) {
+  const char *name = mp_op_info(op->code)->name, *dot = strchr(name, '.');
+  return dot == NULL ? name : dot + 1;
+}
+
+mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel) {
+  const uint32_t number = b->kernels.count;
+  const mp_chip_step_kind_t kind = b->is_in_part ? MP_CHIP_STEP_PART : MP_CHIP_STEP_WORK;
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->kernels, *kernel));
+  mp_chip_step_t *last = b->steps.count == 0 ? NULL : &b->steps.items[b->steps.count - 1];
+  if (last == NULL || last->kind != kind || last->op != NULL || b->must_begin) {
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
+        b->arena, &b->steps, (mp_chip_step_t){.kind = kind, .first = number, .rounds = -1}));
+    last = &b->steps.items[b->steps.count - 1];
+    b->must_begin = false;
+  }
+  last->end = number + 1;
+  last->time += mp_moment_of(kernel->seconds);
+  return NULL;
+}
+
+mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double bytes) {
+  enum { SCALAR_BYTES = 16 };
+  if (bytes == 0) return NULL;
+  const mp_work_t work = {.work_class = bytes <= 2 * SCALAR_BYTES ? MP_WORK_SCALAR : MP_WORK_COPY};
+  const bool is_scalar = work.work_class == MP_WORK_SCALAR;
+  const double seconds =
+      is_scalar ? mp_kernel_scalar_seconds(b->chip) : mp_kernel_copy_seconds(b->chip, bytes);
+  return mp_chip_put_kernel(b, &(mp_chip_kernel_t){.op = op,
+                                                   .name = "copy",
+                                                   .work_class = work.work_class,
+                                                   .kind = MP_FLOP_F32,
+                                                   .bytes = bytes,
+                                                   .seconds = seconds});
+}
+
+mp_status_t mp_chip_add_scalar(mp_chip_builder_t *b, const mp_op_t *op) {
+  const mp_work_t work = {.work_class = MP_WORK_SCALAR};
+  return mp_chip_put_kernel(b, &(mp_chip_kernel_t){.op = op,
+                                                   .name = mp_chip_step_name(op),
+                                                   .work_class = work.work_class,
+                                                   .kind = MP_FLOP_F32,
+                                                   .seconds = mp_kernel_scalar_seconds(b->chip)});
+}
+
+mp_status_t mp_chip_add_collective(mp_chip_builder_t *b, const mp_op_t *op, uint32_t *out_number) {
+  const mp_collective_t *collective = NULL;
+  *out_number = b->collectives.count;
+  MP_RETURN_IF_ERROR(mp_plan_lower_collective(b->arena, &b->groups, op, b->program->num_replicas,
+                                              b->program->num_partitions, *out_number,
+                                              &collective));
+  const mp_chip_collective_t one = {.op = op,
+                                    .name = mp_chip_step_name(op),
+                                    .collective = collective,
+                                    .overlap = MP_OVERLAP_SYNC};
+  return MP_ARRAY_PUSH(b->arena, &b->collectives, one);
+}

@@ -1,0 +1,46 @@
+// Where the compiler of a TPU copies arrays into other layouts.
+#include <math.h>
+
+#include "sim/chip/chip_impl.h"
+#include "sim/chip/cost/kernel_cost.h"
+
+// What does not lie in VMEM is copied by SparseCores where there are no other parameters of tiles
+// (7x), at the memory's rate.
+static double chip_tiles_copy_seconds(const mp_chip_t *chip, const mp_layout_copy_t *copy,
+                                      double moved) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double bits = mp_dtype_bits(copy->value->type->dtype);
+  const bool is_apart = !copy->reads_vmem && isnan(figures->tiles_element);
+  const bool is_crossed = copy->is_reshape || copy->from.lane != copy->to.lane;
+  // Rows of f32 are moved as they are, narrower ones are unpacked.
+  const double share = !is_crossed && bits >= 32 ? 0.75 : 1;
+  const bool is_swapped = !copy->is_reshape && copy->from.lane == copy->to.sublane &&
+                          copy->from.sublane == copy->to.lane;
+  const double element = mp_figure_or(is_swapped   ? figures->tiles_swap
+                                      : is_crossed ? figures->tiles_lanes
+                                                   : figures->tiles_rows,
+                                      0);
+  const double work = is_apart ? 0 : mp_layouts_copy_bytes(copy) * 8 / bits * element * share;
+  return fmax(work, mp_kernel_copy_seconds(chip, moved));
+}
+
+mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op) {
+  const mp_layouts_t *layouts = &b->fusions.layouts;
+  for (uint32_t i = 0; i < op->num_operands && layouts->copies.count > 0; ++i) {
+    const uint32_t number = mp_layouts_copy_for(layouts, op->operands[i], op);
+    if (number == MP_LAYOUT_NONE || b->copied[number]) continue;
+    b->copied[number] = true;
+    const mp_layout_copy_t *copy = &layouts->copies.items[number];
+    const double from = mp_layouts_bytes(layouts, copy->value);
+    const double bytes =
+        (copy->reads_vmem ? 0 : from) + (copy->writes_vmem ? 0 : mp_layouts_copy_bytes(copy));
+    MP_RETURN_IF_ERROR(mp_chip_put_kernel(
+        b, &(mp_chip_kernel_t){.op = op,
+                               .name = "copy",
+                               .work_class = MP_WORK_COPY,
+                               .kind = MP_FLOP_F32,
+                               .bytes = bytes,
+                               .seconds = chip_tiles_copy_seconds(b->chip, copy, bytes)}));
+  }
+  return NULL;
+}

@@ -1,0 +1,147 @@
+// Convolutions on a TPU: matmuls for each element of their window, with channels or images in the
+// lanes of tiles.
+#include <math.h>
+
+#include "sim/chip/cost/matmul_tpu_impl.h"
+
+// The step of a convolution is about so long.
+#define MATMUL_CONVOLUTION_STEP 8e-6
+// A row of the window's elements is packed into k where the channels are so few, of any kernel that
+// has a step, and where they are so few of every one.
+#define MATMUL_CONVOLUTION_FEW_CHANNELS    8
+#define MATMUL_CONVOLUTION_PACKED_CHANNELS 16
+// With some more only rows that are longer than the lanes are.
+#define MATMUL_CONVOLUTION_LONG_ROW_CHANNELS 48
+
+// What is multiplied of all elements of the windows: not the holes of a dilated input, as in the
+// gradient of a convolution with strides, whatever window meets them.
+static double matmul_convolution_met(const mp_matmul_tpu_t *p) {
+  const double holes = p->matmul->convolution.holes;
+  return holes != 1 && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_holes) ? 1 / holes : 1;
+}
+
+// ---- results that fill few lanes ----
+
+// Tiles of results with so much along their rows and their lanes, in each position of each group.
+static double matmul_convolution_tiles(const mp_matmul_tpu_t *p, double rows, double lanes) {
+  return p->matmul->convolution.out * p->matmul->batch * ceil(rows / MP_MATMUL_TPU_SUBLANES) *
+         ceil(lanes / MP_MATMUL_TPU_LANES);
+}
+
+// Channels of one group.
+static double matmul_convolution_channels(const mp_matmul_tpu_t *p) {
+  return p->matmul->convolution.channels / p->matmul->batch;
+}
+
+// With images in the lanes: features run through tiles that have all of a window in k. Infinite
+// where features fill the lanes, or nothing is known of it. Without groups images have to fill
+// them.
+static double matmul_convolution_by_images(const mp_matmul_tpu_t *p) {
+  const mp_work_convolution_t *c = &p->matmul->convolution;
+  const double n = p->matmul->n;
+  if (isnan(p->images) || n >= MP_MATMUL_TPU_LANES) return INFINITY;
+  if (p->matmul->batch == 1 && fmod(c->images, MP_MATMUL_TPU_LANES) != 0) return INFINITY;
+  const double tiles = matmul_convolution_tiles(p, n, c->images);
+  const double met = matmul_convolution_met(p);
+  const double k = fmax(1, c->window * met) * matmul_convolution_channels(p);
+  const double passes = mp_matmul_tpu_up(k, p->tile_k) * p->tile_columns * p->multiply;
+  return tiles * fmax(p->images, MP_MATMUL_TPU_SUBLANES * passes);
+}
+
+// The better one of this and of so many seconds with channels in the lanes.
+static double matmul_convolution_best(const mp_matmul_tpu_t *p, double by_channels) {
+  const double by_images = matmul_convolution_by_images(p);
+  const bool is_better =
+      by_images < by_channels && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_images_in_lanes);
+  return is_better ? by_images : by_channels;
+}
+
+// ---- groups ----
+
+// Of one channel for each group, or where no more is known: a tile of the unit for each block of
+// channels and each element of the window.
+static double matmul_convolution_depthwise(const mp_matmul_tpu_t *p) {
+  const mp_work_matmul_t *matmul = p->matmul;
+  const double side = p->tile_columns, groups = matmul->batch;
+  const double channels = fmax(matmul->n, matmul->k / matmul->convolution.window);
+  const double at_once = fmax(1, floor(MP_MATMUL_TPU_LANES / channels));
+  const double window = matmul->convolution.window;
+  return matmul->m * window * ceil(groups / at_once) * side * side * p->multiply;
+}
+
+// Groups of several channels are an outer dimension. The operand is laid out so before, and the
+// result back again.
+static double matmul_convolution_groups(const mp_matmul_tpu_t *p) {
+  const mp_work_matmul_t *matmul = p->matmul;
+  const mp_work_convolution_t *c = &matmul->convolution;
+  const double channels = matmul_convolution_channels(p), groups = matmul->batch;
+  if (channels <= 1 || isnan(p->images) ||
+      !mp_chip_rule(p->figures, MP_CHIP_RULE_conv_group_layout)) {
+    return matmul_convolution_depthwise(p);
+  }
+  const double k = c->window * channels, rows = matmul->m * groups;
+  const double units = mp_matmul_tpu_pass(p, rows, k, matmul->n);
+  const double padded = mp_matmul_tpu_up(c->images, MP_MATMUL_TPU_LANES) / c->images;
+  const double elements = c->images * (c->in * c->channels + c->out * matmul->n * groups);
+  const double relaid = fmin(padded, MP_MATMUL_TPU_LANES / channels) * elements * p->relaid;
+  return matmul_convolution_best(p, units) + (channels < MP_MATMUL_TPU_LANES ? relaid : 0);
+}
+
+// ---- gradients ----
+
+// A gradient of weights: its windows are larger than its result. k is all of a window.
+static double matmul_convolution_gradient(const mp_matmul_tpu_t *p) {
+  const mp_work_matmul_t *matmul = p->matmul;
+  const mp_work_convolution_t *c = &matmul->convolution;
+  const double k = c->window * matmul_convolution_met(p) * c->channels;
+  double best = INFINITY;
+  for (int i = 0; i < 2; ++i) {
+    const double rows = i == 0 ? c->images : matmul->n, columns = i == 0 ? matmul->n : c->images;
+    const double padded = mp_matmul_tpu_up(rows, rows <= 4 ? 4 : MP_MATMUL_TPU_SUBLANES);
+    best = fmin(best, mp_matmul_tpu_pass(p, c->out * padded, k, columns));
+  }
+  return best;
+}
+
+// ---- windows ----
+
+static bool matmul_convolution_is_packed(double row, double channels) {
+  if (channels <= MATMUL_CONVOLUTION_PACKED_CHANNELS) return true;
+  return channels <= MATMUL_CONVOLUTION_LONG_ROW_CHANNELS && row * channels > MP_MATMUL_TPU_LANES;
+}
+
+static double matmul_convolution_window(const mp_matmul_tpu_t *p) {
+  const mp_work_matmul_t *matmul = p->matmul;
+  const mp_work_convolution_t *c = &matmul->convolution;
+  double passes = c->window, k = matmul_convolution_channels(p);
+  const bool is_few = k <= MATMUL_CONVOLUTION_FEW_CHANNELS && c->row > 1 && c->is_strided;
+  if ((is_few || matmul_convolution_is_packed(c->row, k)) &&
+      mp_chip_rule(p->figures, MP_CHIP_RULE_conv_packed_rows)) {
+    passes /= c->row;
+    k *= c->row;
+  }
+  const double positions = mp_matmul_tpu_up(matmul->m, MP_MATMUL_TPU_SUBLANES);
+  const double met = passes * matmul_convolution_met(p);
+  return matmul_convolution_best(p, met * mp_matmul_tpu_pass(p, positions, k, matmul->n));
+}
+
+static double matmul_convolution_units(const mp_matmul_tpu_t *p) {
+  const mp_work_convolution_t *c = &p->matmul->convolution;
+  if (p->matmul->batch > 1) return matmul_convolution_groups(p);
+  const bool is_gradient =
+      c->window > c->out && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_weight_gradient);
+  return is_gradient ? matmul_convolution_gradient(p) : matmul_convolution_window(p);
+}
+
+// ---- all ----
+
+double mp_matmul_convolution_seconds(const mp_matmul_tpu_t *p) {
+  const double units = matmul_convolution_units(p);
+  const mp_matmul_streams_t *s = &p->streams;
+  double all = 0;
+  for (int i = 0; i < MP_MATMUL_TPU_ARRAYS; ++i) all += p->bytes[i];
+  const double transfer =
+      (s->factors[0] + s->factors[1] + s->beside) / p->read + mp_matmul_tpu_store(p);
+  const double steps = fmax(1, ceil(fmax(units / MATMUL_CONVOLUTION_STEP, all / (p->window / 2))));
+  return p->fetch + steps * p->step + fmax(units + transfer / steps, transfer + units / steps);
+}

@@ -1,0 +1,50 @@
+// Matmuls of matrices on the unit for them, or on the vector unit.
+#include "sim/chip/cost/matmul_cost.h"
+
+#include <math.h>
+
+static double matmul_cost_round_up(double size, int32_t tile) {
+  return tile <= 1 ? size : ceil(size / tile) * tile;
+}
+
+// The operations of a matmul whose one factor, [k, columns], lies in the matrix unit tile by tile,
+// while the other's rows run through it, some at a time.
+static double matmul_cost_padded(const mp_chip_t *chip, const mp_work_matmul_t *matmul, double rows,
+                                 double columns) {
+  enum { ROWS_AT_ONCE = 8 };
+  return 2 * matmul->batch * matmul_cost_round_up(rows, ROWS_AT_ONCE) *
+         matmul_cost_round_up(columns, chip->matrix_columns) *
+         matmul_cost_round_up(matmul->k, chip->matrix_rows);
+}
+
+// Whether the matrix unit multiplies such elements: not wider integers.
+static bool matmul_cost_has_unit(mp_dtype_t dtype) {
+  return mp_dtype_is_float(dtype) || (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) <= 8);
+}
+
+// On the matrix unit with the better one of both factors in it, or on the vector unit, where small
+// matmuls and those of many small groups are sooner done.
+double mp_matmul_plain_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
+  const double flops = 2 * matmul->batch * matmul->m * matmul->n * matmul->k;
+  const double on_vector =
+      flops * matmul->passes * mp_work_weight(matmul->dtype) / chip->vector_flops;
+  if (!matmul_cost_has_unit(matmul->dtype)) return on_vector;
+  const mp_flop_kind_t kind = mp_chip_flop_kind(matmul->dtype);
+  double padded = flops;
+  if (chip->matrix_rows > 0) {
+    padded = fmin(matmul_cost_padded(chip, matmul, matmul->m, matmul->n),
+                  matmul_cost_padded(chip, matmul, matmul->n, matmul->m));
+  }
+  const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
+  const double passes = matmul->passes * (is_by_bf16 ? matmul->bf16_passes : 1);
+  return fmin(padded * passes / chip->flops[kind], on_vector);
+}
+
+double mp_matmul_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
+  const bool has_unit = matmul_cost_has_unit(kernel->matmul->dtype);
+  if (has_unit && mp_matmul_is_tpu(chip)) return mp_matmul_tpu_seconds(chip, kernel);
+  if (has_unit && mp_matmul_is_gpu(chip)) return mp_matmul_gpu_seconds(chip, kernel);
+  const double seconds = mp_matmul_plain_seconds(chip, kernel->matmul);
+  const double beside = fmax(kernel->vector_seconds, kernel->bytes / chip->memory_bandwidth);
+  return fmax(seconds, beside) / kernel->efficiency + chip->op_latency;
+}

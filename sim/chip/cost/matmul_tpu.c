@@ -1,0 +1,235 @@
+// Matmuls on a TPU: by windows (matmul_windows.c), or as a convolution (matmul_convolution.c).
+#include <math.h>
+
+#include "sim/chip/cost/matmul_tpu_impl.h"
+
+bool mp_matmul_is_tpu(const mp_chip_t *chip) {
+  return chip->figures.matmul_tile.count == 3;
+}
+
+// ---- arrays ----
+
+static void matmul_tpu_set_convolution_bytes(mp_matmul_tpu_t *p) {
+  const mp_work_matmul_t *matmul = p->matmul;
+  const mp_work_convolution_t *c = &matmul->convolution;
+  const double features = matmul->n * matmul->batch, group = c->channels / matmul->batch;
+  p->bytes[MP_MATMUL_TPU_LHS] = mp_matmul_tpu_padded(c->images, c->channels) * c->in * p->width;
+  p->bytes[MP_MATMUL_TPU_RHS] = mp_matmul_tpu_padded(group, features) * c->window * p->width;
+  p->bytes[MP_MATMUL_TPU_RESULT] =
+      mp_matmul_tpu_padded(c->images, features) * c->out * p->out_width;
+}
+
+static void matmul_tpu_set_bytes(mp_matmul_tpu_t *p) {
+  const mp_work_matmul_t *matmul = p->matmul;
+  if (matmul->convolution.window > 0) {
+    matmul_tpu_set_convolution_bytes(p);
+    return;
+  }
+  const double batch = matmul->batch;
+  p->bytes[MP_MATMUL_TPU_LHS] = batch * mp_matmul_tpu_padded(matmul->m, matmul->k) * p->width;
+  p->bytes[MP_MATMUL_TPU_RHS] = batch * mp_matmul_tpu_padded(matmul->k, matmul->n) * p->width;
+  p->bytes[MP_MATMUL_TPU_RESULT] =
+      batch * mp_matmul_tpu_padded(matmul->m, matmul->n) * p->out_width;
+}
+
+// ---- what goes through memory, where nobody says it ----
+
+// Which of the arrays lie in VMEM, as a set: those without which the kernel's bytes are
+// met best.
+static int matmul_tpu_place(const mp_matmul_tpu_t *p, double bytes, double *out_beside) {
+  double least = INFINITY;
+  int best = 0;
+  for (int set = 0; set < 1 << MP_MATMUL_TPU_ARRAYS; ++set) {
+    double sum = 0;
+    for (int i = 0; i < MP_MATMUL_TPU_ARRAYS; ++i) sum += (set >> i & 1) != 0 ? 0 : p->bytes[i];
+    if (fabs(sum - bytes) >= least) continue;
+    least = fabs(sum - bytes);
+    best = set;
+    // What it moves beyond the others belongs to what is fused.
+    *out_beside = fmax(0, bytes - sum);
+  }
+  return best;
+}
+
+// One operand, the larger one that is not too large, is fetched as a whole beside earlier work.
+static int matmul_tpu_fetch(const mp_matmul_tpu_t *p) {
+  const double lhs = p->bytes[MP_MATMUL_TPU_LHS], rhs = p->bytes[MP_MATMUL_TPU_RHS];
+  const bool lhs_fits = lhs <= p->resident, rhs_fits = rhs <= p->resident;
+  if (lhs_fits && (lhs >= rhs || !rhs_fits)) return 1 << MP_MATMUL_TPU_LHS;
+  return rhs_fits ? 1 << MP_MATMUL_TPU_RHS : 0;
+}
+
+static mp_matmul_streams_t matmul_tpu_guess(const mp_matmul_tpu_t *p, double bytes) {
+  enum { FACTORS = 1 << MP_MATMUL_TPU_LHS | 1 << MP_MATMUL_TPU_RHS };
+  mp_matmul_streams_t streams = {0};
+  int set = matmul_tpu_place(p, bytes, &streams.beside);
+  if ((set & FACTORS) == 0) set |= matmul_tpu_fetch(p);
+  for (int i = 0; i < MP_MATMUL_TPU_RESULT; ++i) {
+    streams.factors[i] = (set >> i & 1) != 0 ? 0 : p->bytes[i];
+  }
+  const bool is_scratch = (set >> MP_MATMUL_TPU_RESULT & 1) != 0;
+  const double written =
+      p->bytes[MP_MATMUL_TPU_RESULT] / (is_scratch ? MP_MATMUL_SCRATCH_WRITE : 1);
+  *(p->out_width > 2 ? &streams.wide : &streams.narrow) = written;
+  return streams;
+}
+
+// ---- figures ----
+
+// The rate of a type by that of bf16; several passes for the precisions of f32.
+static double matmul_tpu_rate(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
+  const mp_flop_kind_t kind = mp_chip_flop_kind(matmul->dtype);
+  const mp_figure_list_t *rates = &chip->figures.matmul_rates;
+  static const mp_flop_kind_t order[] = {MP_FLOP_BF16, MP_FLOP_F32, MP_FLOP_S8, MP_FLOP_F8};
+  double rate = chip->flops[kind] / chip->flops[MP_FLOP_BF16];
+  for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]) && i < rates->count; ++i) {
+    if (order[i] == kind) rate = rates->each[i];
+  }
+  const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
+  return rate / (matmul->passes * (is_by_bf16 ? matmul->bf16_passes : 1));
+}
+
+// The launch of a kernel; all of it in VMEM is a smaller one, but results of 2 bytes may
+// have to be laid out anew there (7x).
+static double matmul_tpu_launch(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel,
+                                const mp_matmul_streams_t *streams) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double usual = mp_figure_or(figures->matmul_launch, chip->op_latency);
+  const double near = mp_figure_or(figures->matmul_scratch_launch, usual);
+  const bool is_near = (kernel->bytes == 0 || streams->is_near) && near != usual &&
+                       mp_chip_rule(figures, MP_CHIP_RULE_matmul_vmem_launch);
+  const double launch = is_near ? near : usual;
+  const bool is_made_near = streams->factors[0] == 0 && streams->factors[1] == 0;
+  if (!is_made_near || !streams->is_narrow_near || kernel->matmul->convolution.window > 0 ||
+      isnan(figures->matmul_scratch_narrow) ||
+      !mp_chip_rule(figures, MP_CHIP_RULE_matmul_narrow_in_vmem)) {
+    return launch;
+  }
+  return fmax(launch, near + figures->matmul_scratch_narrow);
+}
+
+static mp_matmul_tpu_t matmul_tpu_of(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double bandwidth = mp_matmul_bandwidth(chip);
+  const mp_figure_list_t *write = &figures->matmul_write;
+  mp_matmul_tpu_t p = {
+      .figures = figures,
+      .matmul = kernel->matmul,
+      .width = mp_dtype_bits(kernel->matmul->dtype) / 8.0,
+      .out_width = mp_dtype_bits(kernel->matmul->result) / 8.0,
+      .tile_k = figures->matmul_tile.each[0],
+      .tile_columns = figures->matmul_tile.each[1],
+      .load_rows = figures->matmul_tile.each[2],
+      .step = mp_figure_or(figures->matmul_step, 0),
+      .accumulate = mp_figure_or(figures->matmul_accumulate, 0),
+      .fetch = mp_figure_or(figures->matmul_fetch, 0),
+      .read = bandwidth * mp_figure_or(figures->matmul_read, 1),
+      .window = mp_figure_or(figures->matmul_window, INFINITY),
+      .resident = mp_figure_or(figures->matmul_resident, 0),
+      .images = figures->matmul_images,
+      .relaid = mp_figure_or(figures->tiles_element, 0),
+  };
+  for (int i = 0; i < 2; ++i) p.write[i] = bandwidth * (write->count == 2 ? write->each[i] : 1);
+  matmul_tpu_set_bytes(&p);
+  p.streams = kernel->streams != NULL ? *kernel->streams : matmul_tpu_guess(&p, kernel->bytes);
+  p.launch = matmul_tpu_launch(chip, kernel, &p.streams);
+  p.multiply = 2 / (chip->flops[MP_FLOP_BF16] * matmul_tpu_rate(chip, kernel->matmul));
+  return p;
+}
+
+// A vector by a matrix is a sum over what is read, which the vector unit does.
+static bool matmul_tpu_is_vector(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
+  return matmul->convolution.window == 0 && (matmul->m <= 1 || matmul->n <= 1) &&
+         mp_chip_rule(&chip->figures, MP_CHIP_RULE_matvec_reduction);
+}
+
+// What a softmax of 8 x 128 results takes in the kernel of their matmul.
+static double matmul_tpu_rows(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
+  enum { LANES = 128 };
+  const double once = mp_figure_or(chip->figures.matmul_rows, 0);
+  const mp_figure_list_t *again = &chip->figures.matmul_rows_again;
+  if (!p->streams.is_rows_again || again->count != 2) return once;
+  return again->each[fmod(p->matmul->n, LANES) == 0 ? 0 : 1] * 1e-9;
+}
+
+// The vector work beside a matmul. What a softmax of its rows does is the same for each tile.
+static double matmul_tpu_vector(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel,
+                                const mp_matmul_tpu_t *p) {
+  const mp_work_matmul_t *matmul = kernel->matmul;
+  if (!p->streams.is_rows) return kernel->vector_seconds;
+  return matmul->batch * mp_matmul_tpu_padded(matmul->m, matmul->n) / 1024 *
+         matmul_tpu_rows(chip, p);
+}
+
+// What handing over the inner product's result counts as, in bytes that are written: it stays in
+// VMEM, in the type of the factor that it is.
+static double matmul_tpu_handed(const mp_chip_t *chip, const mp_work_matmul_t *inner) {
+  return inner->batch * mp_matmul_tpu_tiled(inner->m, inner->n) *
+         (double)mp_dtype_bits(inner->result) / 8 /
+         mp_figure_or(chip->figures.matmul_inner_write, MP_MATMUL_SCRATCH_WRITE);
+}
+
+// The seconds of a chain that goes through a batch matrix by matrix, both matmuls in each step:
+// some half of what handing over takes shows. With libtpu's cycles: 0.79 to 1.35 for six chains and
+// three MLPs on up to five chips, some of which were 1.8 as one matmul behind the other.
+static double matmul_tpu_pair(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel,
+                              const mp_matmul_tpu_t *p) {
+  static const double shown = 0.5;
+  if (kernel->inner == NULL || kernel->inner->batch <= 1 ||
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_chain_by_matrix)) {
+    return INFINITY;
+  }
+  const mp_matmul_kernel_t inner = {
+      .matmul = kernel->inner, .efficiency = 1, .streams = kernel->inner_streams};
+  const mp_matmul_tpu_t of = matmul_tpu_of(chip, &inner);
+  const bool is_narrow = mp_dtype_bits(kernel->inner->result) <= 16;
+  const double handed = matmul_tpu_handed(chip, kernel->inner) / of.write[is_narrow ? 0 : 1];
+  return mp_matmul_windows_pair_seconds(p, &of, shown * handed / kernel->inner->batch);
+}
+
+// Beside the first windows that are read and the last ones that are written there is nothing.
+static double matmul_tpu_ramp(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
+  if (kernel->matmul->convolution.window > 0) return 0;
+  const double ramp = fmin(kernel->bytes, mp_figure_or(chip->figures.matmul_ramp, 0));
+  return ramp / mp_matmul_bandwidth(chip) / kernel->efficiency;
+}
+
+// With its rows in the lanes, a result is copied into the usual layout afterwards, and what is read
+// beside it is copied before.
+static double matmul_tpu_swaps(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
+  if (!p->streams.has_rows_in_lanes) return 0;
+  const double elements = p->matmul->batch * mp_matmul_tpu_tiled(p->matmul->m, p->matmul->n);
+  return 2 * elements * mp_figure_or(chip->figures.tiles_swap, 0);
+}
+
+double mp_matmul_tpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
+  const mp_work_matmul_t *matmul = kernel->matmul;
+  const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
+  if (matmul->m * matmul->n * matmul->k * matmul->batch <= 0) return chip->op_latency;
+  if (matmul_tpu_is_vector(chip, matmul)) {
+    const double flops = 2 * matmul->batch * matmul->m * matmul->n * matmul->k;
+    const double vector = kernel->vector_seconds + flops / chip->vector_flops;
+    return fmax(vector / kernel->efficiency, memory) + chip->op_latency;
+  }
+  const mp_matmul_tpu_t p = matmul_tpu_of(chip, kernel);
+  const bool is_convolution = matmul->convolution.window > 0;
+  const double seconds =
+      is_convolution ? mp_matmul_convolution_seconds(&p) : mp_matmul_windows_seconds(&p);
+  const double vector = matmul_tpu_vector(chip, kernel, &p);
+  const double both = fmin(seconds + kernel->inner_seconds, matmul_tpu_pair(chip, kernel, &p));
+  const double work = fmax(both, vector) / kernel->efficiency;
+  // The compiler's cycles, of which the figures are made, have the described bandwidth.
+  const double least = kernel->bytes / mp_matmul_bandwidth(chip) / kernel->efficiency;
+  const double launch = p.launch + matmul_tpu_ramp(chip, kernel);
+  return fmax(work + launch, least) + matmul_tpu_swaps(chip, &p);
+}
+
+double mp_matmul_inner_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul,
+                               const mp_matmul_streams_t *streams) {
+  const double result = matmul_tpu_handed(chip, matmul);
+  mp_matmul_streams_t all = *streams;
+  *(mp_dtype_bits(matmul->result) > 16 ? &all.wide : &all.narrow) += result;
+  const mp_matmul_kernel_t kernel = {.matmul = matmul, .efficiency = 1, .streams = &all};
+  const mp_matmul_tpu_t p = matmul_tpu_of(chip, &kernel);
+  return mp_matmul_windows_seconds(&p);
+}

@@ -1,0 +1,184 @@
+// One backward sweep per block: an op is decided about after all that use its results.
+#include "sim/chip/fuse/chip_fusion.h"
+
+#include <math.h>
+
+#include "sim/base/hash.h"
+#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/rules/chip_rules.h"
+#include "sim/plan/plan.h"
+
+// Joins the readers of a value that no fusion makes.
+static mp_status_t chip_fusion_join_readers(mp_chip_fusion_find_t *find, const mp_value_t *value,
+                                            const mp_block_t *block) {
+  uint32_t memory_use = MP_CHIP_FUSION_NONE;
+  ++find->num_decided;
+  find->users.count = 0;
+  MP_RETURN_IF_ERROR(mp_chip_fusion_add_users(find, value, block, &memory_use));
+  mp_chip_fusion_join_siblings(find, value);
+  return NULL;
+}
+
+// ---- decisions ----
+
+static mp_status_t chip_fusion_join_all(mp_chip_fusion_find_t *find,
+                                        const mp_chip_fusion_op_t *at) {
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    MP_RETURN_IF_ERROR(mp_chip_fusion_join(find, at, &find->users.items[i]));
+  }
+  return NULL;
+}
+
+// The fusion goes through the rows of a reduction again.
+static void chip_fusion_keep_rows(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
+                                  uint32_t number) {
+  mp_chip_fusion_state_t *state = &find->states.items[number];
+  find->out->fusions.items[number].is_rows = true;
+  state->row = fmax(state->row, mp_chip_fusion_row(at->op));
+}
+
+static mp_status_t chip_fusion_decide(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at) {
+  if (find->users.count > 0) {
+    const mp_chip_fusion_user_t first = *mp_chip_fusion_first_user(find);
+    const bool accepts = mp_chip_fusion_accepts(find, at, &first);
+    const bool is_only = find->users.count == 1 && at->memory_use == MP_CHIP_FUSION_NONE;
+    const bool keeps_rows = accepts && at->kind == MP_CHIP_FUSION_REDUCTION && first.is_reused;
+    if (accepts && is_only) {
+      if (keeps_rows) chip_fusion_keep_rows(find, at, first.fusion);
+      return mp_chip_fusion_join(find, at, &first);
+    }
+    // What is broadcast, sliced or a factor of a matmul is no array that the fusion goes through.
+    const bool may_write = accepts && ((first.is_along && !first.is_reused) || keeps_rows) &&
+                           find->states.items[first.fusion].place < at->memory_use;
+    if (at->memory_use == MP_CHIP_FUSION_NONE &&
+        mp_chip_fusion_should_copy(find, at, &first, may_write)) {
+      return chip_fusion_join_all(find, at);
+    }
+    if (may_write) {
+      if (keeps_rows) chip_fusion_keep_rows(find, at, first.fusion);
+      MP_RETURN_IF_ERROR(mp_chip_fusion_write(find, at, first.fusion));
+      return mp_chip_fusion_join(find, at, &first);
+    }
+  }
+  const uint32_t number = find->out->fusions.count;
+  MP_RETURN_IF_ERROR(mp_chip_fusion_begin(find, at));
+  return mp_chip_fusion_write(find, at, number);
+}
+
+static mp_status_t chip_fusion_place(mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  mp_chip_fusion_op_t at = {.op = op, .memory_use = MP_CHIP_FUSION_NONE};
+  if (op->code == MP_OP_CONSTANT) return NULL;
+  at.kind = mp_chip_fusion_kind(find->figures, op, &at.work);
+  ++find->num_decided;
+  find->users.count = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    at.bytes += mp_work_bytes_of(op->results[i].type);
+    MP_RETURN_IF_ERROR(mp_chip_fusion_add_users(find, &op->results[i], op->parent, &at.memory_use));
+  }
+  // All users make broadcasts and iotas themselves, unless one of them wants it in memory.
+  const bool is_free = mp_chip_fusion_is_generator(op) || op->code == MP_OP_TRANSPOSE ||
+                       (op->num_results == 1 && mp_chip_fusion_is_folded(&op->results[0]));
+  const bool is_used = find->users.count > 0 || at.memory_use != MP_CHIP_FUSION_NONE;
+  if (is_free && !is_used) return NULL;
+  if (op->num_results == 1) mp_chip_fusion_join_siblings(find, &op->results[0]);
+  return chip_fusion_decide(find, &at);
+}
+
+// ---- the sweep ----
+
+static mp_status_t chip_fusion_sweep(mp_chip_fusion_find_t *find, const mp_block_t *block);
+
+static mp_status_t chip_fusion_op(mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  const mp_op_role_t role = mp_op_info(op->code)->role;
+  const bool is_of_host = mp_op_is_of_host(op), crosses = mp_op_crosses(op);
+  const bool may_be_kernel = role == MP_OP_ROLE_KERNEL || mp_chip_fusion_is_generator(op);
+  const bool is_kernel = may_be_kernel && !is_of_host && !crosses;
+  const uint32_t place = find->place--;
+  if (op->code == MP_OP_WHILE) {
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->scratch_arena, &find->bodies, op->regions[1]));
+  }
+  if (role == MP_OP_ROLE_CONTROL) {
+    for (uint32_t i = 0; i < op->num_regions; ++i) {
+      MP_RETURN_IF_ERROR(chip_fusion_sweep(find, op->regions[i]));
+    }
+  }
+  const uint32_t next = find->place;
+  mp_status_t status = NULL;
+  find->place = place;
+  if (is_kernel) {
+    // A change of type alone has no kernel.
+    const bool is_alias = op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL;
+    if (!is_alias) status = chip_fusion_place(find, op);
+  } else if (is_of_host) {
+    status = mp_chip_fusion_use_all_in_memory(find, op);
+  } else if (crosses || !mp_op_has(op, MP_OP_TRAIT_ALIAS) || mp_op_has(op, MP_OP_TRAIT_FLOW)) {
+    for (uint32_t i = 0; i < op->num_results && status == NULL; ++i) {
+      status = chip_fusion_join_readers(find, &op->results[i], op->parent);
+    }
+    if (status == NULL) status = mp_chip_fusion_use_all_in_memory(find, op);
+  }
+  find->place = next;
+  return status;
+}
+
+static mp_status_t chip_fusion_sweep(mp_chip_fusion_find_t *find, const mp_block_t *block) {
+  for (const mp_op_t *op = block->last; op != NULL; op = op->prev) {
+    MP_RETURN_IF_ERROR(chip_fusion_op(find, op));
+  }
+  for (uint32_t i = 0; i < block->num_args; ++i) {
+    MP_RETURN_IF_ERROR(chip_fusion_join_readers(find, &block->args[i], block));
+  }
+  return NULL;
+}
+
+// ---- all ----
+
+static mp_chip_fusion_find_t chip_fusion_rules(const mp_chip_figures_t *figures) {
+  enum { TPU_ROW = 8192 };
+  mp_chip_fusion_find_t find = {.compiler = figures->compiler, .place = MP_CHIP_FUSION_NONE - 1};
+  double row = 0;
+  if (figures->compiler == MP_CHIP_COMPILER_TPU) row = TPU_ROW;
+  if (figures->compiler == MP_CHIP_COMPILER_GPU) row = MP_CHIP_FUSION_GPU_ROW;
+  find.rows_most = mp_figure_or(figures->fusion_row, row);
+  find.matmul_rows_most = mp_figure_or(figures->fusion_matmul_row, 0);
+  find.mixed_rows_most = mp_figure_or(figures->fusion_mixed_row, find.matmul_rows_most);
+  find.scratch = mp_figure_or(figures->memory_scratch, 0);
+  find.resident = mp_figure_or(figures->matmul_resident, 0);
+  find.figures = figures;
+  find.is_shared_out = mp_figure_or(figures->fusion_cores, 1) > 1;
+  return find;
+}
+
+mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *figures,
+                                 mp_arena_t *arena, mp_chip_fusions_t *out_fusions) {
+  mp_chip_fusion_find_t find = chip_fusion_rules(figures);
+  find.arena = arena;
+  find.out = out_fusions;
+  find.main = module->main->body;
+  find.arg_attrs = module->main->arg_attrs;
+  *out_fusions = (mp_chip_fusions_t){0};
+  const uint32_t num_values = mp_module_number_values(module);
+  if (figures->compiler == MP_CHIP_COMPILER_TPU) {
+    MP_RETURN_IF_ERROR(mp_layouts_assign(module, num_values, arena, &out_fusions->layouts));
+  }
+  MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
+  mp_status_t status = mp_chip_fusion_note_uses(&find, module->main->body);
+  if (status == NULL) status = chip_fusion_sweep(&find, module->main->body);
+  if (status == NULL) status = mp_chip_fusion_find_bytes(&find);
+  mp_arena_release(find.scratch_arena);
+  return status;
+}
+
+const mp_chip_fusion_t *mp_chip_fusion_at(const mp_chip_fusions_t *fusions, const mp_op_t *op) {
+  const mp_chip_fusion_entry_t *entry;
+  MP_HASH_MAP_GET(&fusions->by_last, mp_hash_pointer(op), entry);
+  if (entry == NULL) return NULL;
+  const mp_chip_fusion_t *fusion = &fusions->fusions.items[entry->fusion];
+  return fusion->first_member == MP_CHIP_FUSION_NONE ? NULL : fusion;
+}
+
+const mp_chip_fusion_access_t *mp_chip_fusion_accesses(const mp_chip_fusions_t *fusions,
+                                                       const mp_chip_fusion_t *fusion) {
+  if (fusion->num_reads + fusion->num_writes == 0) return NULL;
+  return &fusions->accesses.items[fusion->first_access];
+}

@@ -1,0 +1,99 @@
+// Fusions: the ops of which the described chip's compiler would make one kernel, and the bytes
+// that this kernel moves through memory. README.md has the rules. Private to sim/chip.
+#ifndef MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_H_
+#define MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/containers/array.h"
+#include "sim/base/containers/hash_map.h"
+#include "sim/chip/layout/layout_assign.h"
+#include "sim/work/work.h"
+#include "topology/figures/figures.h"
+
+#define MP_CHIP_FUSION_NONE UINT32_MAX
+
+typedef struct {
+  // The last of its ops in the program, at whose place it is done: what it reads is there before,
+  // and what it writes is needed only afterwards.
+  const mp_op_t *last;
+  const mp_op_t *hero;  // the op whose work makes it a kernel of its own; else the last one
+  const mp_block_t *block;
+  mp_work_t work;          // of all its ops
+  mp_work_matmul_t inner;  // a matmul that makes a factor of its matmul; batch 0: none does
+  bool has_hero;           // the hero is a matmul, a reduction or the like
+  bool is_rows;            // keeps whole rows at hand: a softmax in one pass
+  double count;            // elements through which it goes
+  double bytes;            // that it reads from and writes to the chip's memory
+  double scratch_bytes;    // the same of values that stay in VMEM between two kernels
+  uint32_t first_member;   // in `members`
+  uint32_t first_access, num_reads, num_writes;  // in `accesses`: reads, then writes
+} mp_chip_fusion_t;
+
+// On which sides of a fusion's matmul something is: in front of its factors, beside it, or in
+// front of the factors of its inner product. Of a fusion without a matmul everything is beside
+// it.
+typedef enum {
+  MP_CHIP_FUSION_LHS = 1,
+  MP_CHIP_FUSION_RHS = 2,
+  MP_CHIP_FUSION_BESIDE = 4,
+  MP_CHIP_FUSION_INNER_LHS = 8,
+  MP_CHIP_FUSION_INNER_RHS = 16,
+} mp_chip_fusion_side_t;
+
+typedef struct {
+  const mp_op_t *op;
+  bool is_epilogue;  // takes the hero's result, or what comes of it
+  uint8_t sides;     // mp_chip_fusion_side_t, those that read what it makes
+  uint32_t next;     // the next member of its fusion; MP_CHIP_FUSION_NONE at its end
+} mp_chip_fusion_member_t;
+
+typedef struct {
+  const mp_value_t *value;
+  double bytes;     // as they lie on the chip, with the padding of tiles
+  bool is_scratch;  // the value stays in VMEM
+  bool is_again;    // the same, by a read before this one
+  bool is_fetched;  // it is copied there beside earlier work; of a write: from there beside later
+  uint8_t sides;    // of a read: mp_chip_fusion_side_t
+  uint32_t copy;    // of a read: the layout copy that is read in its place; MP_LAYOUT_NONE: none
+  bool feeds_copy;  // of a write: a layout copy reads it from VMEM
+} mp_chip_fusion_access_t;
+
+typedef struct {
+  uint64_t hash;  // mp_hash_pointer of the op
+  uint32_t fusion;
+} mp_chip_fusion_entry_t;
+
+typedef struct {
+  // Those without members became part of another one.
+  MP_ARRAY(mp_chip_fusion_t) fusions;
+  MP_ARRAY(mp_chip_fusion_member_t)
+  members;  // an op that several fusions compute is in each of them
+  MP_ARRAY(mp_chip_fusion_access_t) accesses;
+  MP_HASH_MAP(mp_chip_fusion_entry_t) by_last;
+  mp_layouts_t layouts;  // of a TPU's arrays; of other chips without values
+} mp_chip_fusions_t;
+
+// Finds the fusions of main's ops, those in its control flow among them, as the compiler of a chip
+// with these figures makes them. What is found lies in `arena`. The only error is that memory is
+// short.
+// Numbers the module's values.
+MP_NODISCARD mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *figures,
+                                              mp_arena_t *arena, mp_chip_fusions_t *out_fusions);
+
+// The fusion that is done at the place of an op; NULL if there is none.
+const mp_chip_fusion_t *mp_chip_fusion_at(const mp_chip_fusions_t *fusions, const mp_op_t *op);
+
+// What a fusion reads, and behind that what it writes; NULL if it does neither, which is so where
+// no array has elements.
+const mp_chip_fusion_access_t *mp_chip_fusion_accesses(const mp_chip_fusions_t *fusions,
+                                                       const mp_chip_fusion_t *fusion);
+
+// Whether libtpu for v6e makes the scores of an attention, whose softmax is in the fusion of their
+// matmul, again in each kernel that reads them: nothing but a scale changes them (no mask, no
+// bias). Where such figures are not described nobody asks.
+bool mp_chip_fusion_makes_rows_again(const mp_chip_fusions_t *fusions,
+                                     const mp_chip_fusion_t *fusion);
+
+#endif  // MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_H_

@@ -1,0 +1,249 @@
+// Whether all who read a result should compute it.
+#include <math.h>
+
+#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/rules/chip_rules.h"
+#include "sim/plan/plan.h"
+
+mp_status_t mp_chip_fusion_note_uses(mp_chip_fusion_find_t *find, const mp_block_t *block) {
+  if (find->compiler != MP_CHIP_COMPILER_TPU) return NULL;
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    for (uint32_t i = 0; i < op->num_regions; ++i) {
+      if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) break;
+      MP_RETURN_IF_ERROR(mp_chip_fusion_note_uses(find, op->regions[i]));
+    }
+    // An alias is no reader of its own: its readers are those of what it is.
+    if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) continue;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      mp_chip_fusion_value_t *entry;
+      MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, mp_chip_fusion_root(op->operands[i]), &entry));
+      ++entry->num_uses;
+    }
+  }
+  return NULL;
+}
+
+// ---- what a value is made of ----
+
+enum { CHIP_FUSION_COPIES_OPS_MOST = 64, CHIP_FUSION_COPIES_PRODUCTS_MOST = 3 };
+
+// The ops between matmuls and a value, which is made by the first of them.
+typedef struct {
+  const mp_op_t *ops[CHIP_FUSION_COPIES_OPS_MOST];
+  bool is_seen[CHIP_FUSION_COPIES_OPS_MOST];
+  uint32_t num_ops;
+  double count;                                                 // elements of each of them
+  const mp_value_t *matmuls[CHIP_FUSION_COPIES_PRODUCTS_MOST];  // their results
+  uint32_t num_matmuls;
+  bool is_expensive;  // an exponential, a division or the like is among the ops
+} chip_fusion_copies_tree_t;
+
+static uint32_t chip_fusion_copies_at(const chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
+  uint32_t at = 0;
+  while (at < tree->num_ops && tree->ops[at] != op) ++at;
+  return at;
+}
+
+static bool chip_fusion_copies_is_matmul(const mp_value_t *value) {
+  return value->op != NULL &&
+         (value->op->code == MP_OP_DOT_GENERAL || value->op->code == MP_OP_CONVOLUTION);
+}
+
+// An operand through which the tree goes; NULL: everybody reads it, as a number for whole rows.
+static const mp_value_t *chip_fusion_copies_operand(const mp_chip_fusion_find_t *find,
+                                                    const chip_fusion_copies_tree_t *tree,
+                                                    const mp_op_t *op, uint32_t operand) {
+  bool is_reused = false;
+  const mp_value_t *value =
+      mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, operand, &is_reused);
+  const bool is_array =
+      value != NULL && !is_reused && mp_chip_fusion_value_count(value) >= tree->count;
+  return is_array ? value : NULL;
+}
+
+static void chip_fusion_copies_add_matmul(chip_fusion_copies_tree_t *tree,
+                                          const mp_value_t *value) {
+  for (uint32_t i = 0; i < tree->num_matmuls; ++i) {
+    if (tree->matmuls[i] == value) return;
+  }
+  if (tree->num_matmuls < CHIP_FUSION_COPIES_PRODUCTS_MOST) {
+    tree->matmuls[tree->num_matmuls++] = value;
+  }
+}
+
+// Adds the op and, element by element, all that makes its operands, back to results of matmuls.
+// False: something else is in it, or too much.
+static bool chip_fusion_copies_add(const mp_chip_fusion_find_t *find,
+                                   chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
+  if (chip_fusion_copies_at(tree, op) < tree->num_ops) return true;
+  if (tree->num_ops == CHIP_FUSION_COPIES_OPS_MOST || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
+    return false;
+  }
+  tree->ops[tree->num_ops++] = op;
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  tree->is_expensive |= mp_chip_fusion_is_dear(op, &work);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_value_t *value = chip_fusion_copies_operand(find, tree, op, i);
+    if (value == NULL) continue;
+    if (chip_fusion_copies_is_matmul(value)) {
+      chip_fusion_copies_add_matmul(tree, value);
+      continue;
+    }
+    if (value->op == NULL || value->op->parent != op->parent) return false;
+    if (!chip_fusion_copies_add(find, tree, value->op)) return false;
+  }
+  return true;
+}
+
+// Whether somebody who is not in the tree reads the value.
+static bool chip_fusion_copies_is_read(const mp_chip_fusion_find_t *find,
+                                       const chip_fusion_copies_tree_t *tree,
+                                       const mp_value_t *value) {
+  uint32_t num_reads = 0;
+  for (uint32_t i = 0; i < tree->num_ops; ++i) {
+    for (uint32_t k = 0; k < tree->ops[i]->num_operands; ++k) {
+      num_reads += mp_chip_fusion_root(tree->ops[i]->operands[k]) == value;
+    }
+  }
+  return mp_chip_fusion_num_uses(find, value) > num_reads;
+}
+
+// Whether each way from a matmul to the op goes through a value that others read, too.
+static bool chip_fusion_copies_is_anyway(const mp_chip_fusion_find_t *find,
+                                         chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
+  const uint32_t at = chip_fusion_copies_at(tree, op);
+  if (tree->is_seen[at]) return true;
+  tree->is_seen[at] = true;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_value_t *value = chip_fusion_copies_operand(find, tree, op, i);
+    if (value == NULL || chip_fusion_copies_is_read(find, tree, value)) continue;
+    if (chip_fusion_copies_is_matmul(value)) return false;
+    if (!chip_fusion_copies_is_anyway(find, tree, value->op)) return false;
+  }
+  return true;
+}
+
+mp_chip_fusion_kept_t mp_chip_fusion_kept(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1)
+    return MP_CHIP_FUSION_KEPT_NOT;
+  chip_fusion_copies_tree_t tree = {.count = mp_chip_fusion_op_count(op)};
+  if (!chip_fusion_copies_add(find, &tree, op) || !chip_fusion_copies_is_anyway(find, &tree, op) ||
+      !mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation)) {
+    return MP_CHIP_FUSION_KEPT_NOT;
+  }
+  const bool is_of_many = tree.num_matmuls == CHIP_FUSION_COPIES_PRODUCTS_MOST;
+  return tree.is_expensive && is_of_many && mp_chip_rule(find->figures, MP_CHIP_RULE_kept_gate)
+             ? MP_CHIP_FUSION_KEPT_WRITTEN
+             : MP_CHIP_FUSION_KEPT_RECOMPUTED;
+}
+
+// ---- whether all should make it ----
+
+// The matmul's result that the value is, perhaps with a few ops behind it; NULL: it is none.
+static const mp_value_t *chip_fusion_copies_matmul(const mp_chip_fusion_find_t *find,
+                                                   const mp_value_t *value) {
+  enum { OPS_MOST = 6 };
+  if (find->compiler == MP_CHIP_COMPILER_GPU) return NULL;
+  const double count = mp_chip_fusion_value_count(value);
+  for (uint32_t i = 0; i < OPS_MOST && value->op != NULL; ++i) {
+    if (chip_fusion_copies_is_matmul(value)) return value;
+    const mp_op_t *op = value->op;
+    if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
+    uint32_t operand = 0;
+    while (operand + 1 < op->num_operands &&
+           (mp_chip_fusion_is_generator(op) ||
+            mp_chip_fusion_value_count(mp_chip_fusion_root(op->operands[operand])) != count ||
+            (op->operands[operand]->op != NULL &&
+             mp_chip_fusion_is_generator(op->operands[operand]->op)))) {
+      ++operand;
+    }
+    value = mp_chip_fusion_root(op->operands[operand]);
+  }
+  return NULL;
+}
+
+// The bytes of two ways to make what several fusions read.
+typedef struct {
+  double copied;   // each of them computes it
+  double written;  // the first of them writes it, and the others read it
+} chip_fusion_copies_ways_t;
+
+// Adds an operand that comes of a matmul. Either the matmul ends in what is written, or it is
+// written itself and all read it, but for the first one in which it may end; what is written anyway
+// is read by who wants it.
+static void chip_fusion_copies_weigh_matmul(const mp_chip_fusion_find_t *find,
+                                            const mp_value_t *value, const mp_value_t *matmul,
+                                            double bytes, bool first_may_write,
+                                            chip_fusion_copies_ways_t *ways) {
+  const double others = find->users.count - 1;
+  if (mp_chip_fusion_kept(find, value->op) != MP_CHIP_FUSION_KEPT_NOT) {
+    const double kept = mp_work_bytes_of(matmul->type);
+    ways->copied += kept * (1 + others);
+    ways->written += kept;
+    return;
+  }
+  ways->copied += mp_work_bytes_of(value->type) + (others + !first_may_write) * bytes;
+}
+
+static chip_fusion_copies_ways_t chip_fusion_copies_weigh(const mp_chip_fusion_find_t *find,
+                                                          const mp_chip_fusion_op_t *at,
+                                                          const mp_chip_fusion_user_t *first,
+                                                          bool first_may_write) {
+  const double others = find->users.count - 1;
+  const double made = at->bytes;
+  chip_fusion_copies_ways_t ways = {.written = made * (1 + others)};
+  if (!first_may_write) ways.written += made;
+  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_chip_fusion_source(find->figures, at->op, at->kind, i, &is_reused);
+    if (value == NULL) continue;
+    enum { OPS_MOST = 4 };
+    const double bytes =
+        fmin(mp_work_bytes_read(at->op, i), mp_chip_fusion_source_bytes(find, value, OPS_MOST));
+    const mp_value_t *matmul = chip_fusion_copies_matmul(find, value);
+    if (matmul != NULL) {
+      chip_fusion_copies_weigh_matmul(find, value, matmul, bytes, first_may_write, &ways);
+      continue;
+    }
+    for (uint32_t j = 0; j < find->users.count; ++j) {
+      const bool reads = mp_chip_fusion_reads(find, find->users.items[j].fusion, value);
+      if (!reads) ways.copied += bytes;
+      if (find->users.items[j].fusion == first->fusion && first_may_write && !reads) {
+        ways.written += bytes;
+      }
+    }
+    if (!first_may_write) ways.written += bytes;
+  }
+  return ways;
+}
+
+bool mp_chip_fusion_should_copy(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
+                                const mp_chip_fusion_user_t *first, bool first_may_write) {
+  enum { USERS_MOST = 16, COPIED_MOST = 64, TRANSCENDENTAL = 8 };
+  if (at->kind != MP_CHIP_FUSION_LOOP || find->users.count > USERS_MOST) return false;
+  const bool is_of_rows = mp_chip_fusion_is_shifted_exp(at->op, find->rows_most);
+  if (find->compiler == MP_CHIP_COMPILER_TPU && is_of_rows && at->op->results[0].type->rank > 2 &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_shifted_exp)) {
+    return false;
+  }
+  const double cost = at->work.transcendentals > 0 ? TRANSCENDENTAL : 1;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    const mp_chip_fusion_user_t *user = &find->users.items[i];
+    if (!mp_chip_fusion_accepts(find, at, user)) return false;
+    if (find->states.items[user->fusion].copied + cost > COPIED_MOST) return false;
+  }
+  const mp_chip_fusion_kept_t kept = mp_chip_fusion_kept(find, at->op);
+  if (kept == MP_CHIP_FUSION_KEPT_WRITTEN) return false;
+  if (kept == MP_CHIP_FUSION_KEPT_NOT) {
+    const chip_fusion_copies_ways_t ways =
+        chip_fusion_copies_weigh(find, at, first, first_may_write);
+    if (ways.copied > ways.written) return false;
+  }
+  if (!mp_chip_fusion_pays_again(find, at->op)) return false;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    if (find->users.items[i].fusion == first->fusion) continue;
+    find->states.items[find->users.items[i].fusion].copied += cost;
+  }
+  return true;
+}

@@ -1,0 +1,156 @@
+// What a compiler for TPUs has in the kernel of a matmul: the softmax of the rows that it makes,
+// and a matmul in front of it. Origins: optimized texts of libtpu 0.0.52.
+#include <math.h>
+
+#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/fuse/factor.h"
+#include "sim/chip/rules/chip_rules.h"
+
+// ---- rows ----
+
+// Whether the list has a dimension that lies inside of one that is neither in it nor in the other.
+static bool chip_fusion_matmuls_is_inside(const mp_type_t *type, mp_index_list_t batch,
+                                          mp_index_list_t contracted) {
+  const uint64_t known = mp_matmul_dims(batch) | mp_matmul_dims(contracted);
+  uint32_t first_free = 0;
+  while (first_free < type->rank && (known >> first_free & 1) != 0) ++first_free;
+  for (uint32_t i = 0; i < batch.count; ++i) {
+    if (batch.values[i] > (int64_t)first_free) return true;
+  }
+  return false;
+}
+
+// Whether matrices of a batch lie row by row inside of each other (heads inside of tokens), with
+// rows that fill the lanes: then the tiles of one matrix are rows of others, too. Narrower rows
+// have the tokens in the lanes, and each matrix in tiles of its own.
+static bool chip_fusion_matmuls_is_mixed(const mp_op_t *op) {
+  enum { LANES = 128 };
+  static const mp_attr_name_t batches[] = {MP_ATTR_LHS_BATCHING_DIMENSIONS,
+                                           MP_ATTR_RHS_BATCHING_DIMENSIONS};
+  static const mp_attr_name_t summed[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
+                                          MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
+  if (op->code != MP_OP_DOT_GENERAL) return false;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const mp_type_t *type = op->operands[i]->type;
+    if (type->rank == 0 || type->dims[type->rank - 1] < LANES) continue;
+    if (chip_fusion_matmuls_is_inside(type, mp_op_ints(op, batches[i]),
+                                      mp_op_ints(op, summed[i]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The reduction of a fusion that has its rows at hand.
+static const mp_op_t *chip_fusion_matmuls_reduction(const mp_chip_fusion_find_t *find,
+                                                    uint32_t number) {
+  for (uint32_t at = find->out->fusions.items[number].first_member; at != MP_CHIP_FUSION_NONE;
+       at = find->out->members.items[at].next) {
+    const mp_op_t *op = find->out->members.items[at].op;
+    if (op->code == MP_OP_REDUCE) return op;
+  }
+  return NULL;
+}
+
+bool mp_chip_fusion_makes_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                               uint32_t number) {
+  const double row = find->states.items[number].row;
+  if (find->compiler != MP_CHIP_COMPILER_TPU || row > find->matmul_rows_most) return false;
+  // The rows are f32, whatever the matmul's own type is.
+  const mp_op_t *reduction = chip_fusion_matmuls_reduction(find, number);
+  if (reduction == NULL || reduction->operands[0]->type->dtype != MP_DTYPE_F32) return false;
+  if (!mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_after_matmul)) return false;
+  if (row <= find->mixed_rows_most && op->results[0].type->dtype == MP_DTYPE_F32) return true;
+  return find->mixed_rows_most >= find->matmul_rows_most || !chip_fusion_matmuls_is_mixed(op) ||
+         !mp_chip_rule(find->figures, MP_CHIP_RULE_mixed_rows);
+}
+
+// Whether an op only scales or widens rows, or is of their softmax.
+static bool chip_fusion_matmuls_is_of_softmax(const mp_op_t *op) {
+  return op->code == MP_OP_CONVERT || op->code == MP_OP_MULTIPLY || op->code == MP_OP_DIVIDE ||
+         op->code == MP_OP_SUBTRACT || op->code == MP_OP_EXPONENTIAL;
+}
+
+// Of 28 attentions without a mask libtpu 0.0.52 for v6e makes one pass of those with 512 scores in
+// a row, as many rows, and 32 matrices or more (3 of 4), of few others (2 of 24). All else it makes
+// in three kernels, of which two or three have the matmul: the scores; the maximum and the sum;
+// what is made of them. With a mask or a bias none of 15 is so.
+bool mp_chip_fusion_makes_rows_again(const mp_chip_fusions_t *fusions,
+                                     const mp_chip_fusion_t *fusion) {
+  enum { ROW = 512, MATRICES = 32 };
+  if (!fusion->is_rows || fusion->hero->code != MP_OP_DOT_GENERAL) return false;
+  const mp_work_matmul_t *matmul = &fusion->work.matmul;
+  const double count = mp_chip_fusion_value_count(&fusion->hero->results[0]);
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
+       at = fusions->members.items[at].next) {
+    const mp_op_t *op = fusions->members.items[at].op;
+    const bool is_whole = mp_chip_fusion_value_count(&op->results[0]) == count;
+    if (!is_whole || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) continue;
+    if (!chip_fusion_matmuls_is_of_softmax(op)) return false;
+  }
+  const bool is_even = fmod(matmul->m, ROW) == 0 && matmul->n == ROW;
+  return !is_even || matmul->batch < MATRICES;
+}
+
+// ---- chains ----
+
+// Whether a collective makes one of the op's factors: of such a matmul rings are made.
+static bool chip_fusion_matmuls_is_gathered(const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_op_t *of = mp_chip_fusion_root(op->operands[i])->op;
+    if (of != NULL && mp_op_info(of->code)->role == MP_OP_ROLE_COLLECTIVE) return true;
+  }
+  return false;
+}
+
+static double chip_fusion_matmuls_bytes(double count, mp_dtype_t dtype) {
+  return count * (double)mp_dtype_bits(dtype) / 8;
+}
+
+// The bytes that stay in VMEM while the kernel of both matmuls goes through the rows of
+// the inner one's result (`is_by_rows`), or through what the outer one sums up.
+static double chip_fusion_matmuls_held(const mp_work_matmul_t *inner, const mp_work_matmul_t *outer,
+                                       double rows, double summed, double columns,
+                                       bool is_by_rows) {
+  enum { SUM_BYTES = 4 };
+  if (!is_by_rows) {
+    return chip_fusion_matmuls_bytes(rows * inner->k, inner->dtype) + rows * columns * SUM_BYTES;
+  }
+  return chip_fusion_matmuls_bytes(inner->k * summed, inner->dtype) +
+         chip_fusion_matmuls_bytes(summed * columns, outer->dtype);
+}
+
+static bool chip_fusion_matmuls_is_plain(const mp_work_matmul_t *matmul) {
+  return matmul->batch > 0 && matmul->convolution.window == 0 && matmul->m > 1 && matmul->n > 1;
+}
+
+// Both are matmuls of one batch, and the result of the inner one is a factor of the other as it
+// comes, or turned. What has to stay at hand is little: libtpu 0.0.52 makes such kernels of chains
+// (m, k) x (k, h) x (h, n) that need up to 5 MiB on v5e, not of those that need 6 and more.
+static bool chip_fusion_matmuls_chain(const mp_work_matmul_t *inner, const mp_work_matmul_t *outer,
+                                      bool is_lhs) {
+  enum { HELD_MOST = 11 << 19 };
+  if (!chip_fusion_matmuls_is_plain(inner) || !chip_fusion_matmuls_is_plain(outer)) return false;
+  const double rows = is_lhs ? outer->m : outer->n, columns = is_lhs ? outer->n : outer->m;
+  const double summed = outer->k;
+  const bool is_direct = inner->m == rows && inner->n == summed;
+  const bool is_turned = inner->n == rows && inner->m == summed;
+  if (inner->batch != outer->batch || (!is_direct && !is_turned)) return false;
+  for (int i = 0; i < 2; ++i) {
+    if (chip_fusion_matmuls_held(inner, outer, rows, summed, columns, i != 0) <= HELD_MOST)
+      return true;
+  }
+  return false;
+}
+
+bool mp_chip_fusion_chains(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                           const mp_work_t *work, const mp_chip_fusion_user_t *user) {
+  const mp_chip_fusion_t *fusion = &find->out->fusions.items[user->fusion];
+  if (find->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
+  if (fusion->is_rows || fusion->inner.batch > 0) return false;
+  if (find->states.items[user->fusion].kind != MP_CHIP_FUSION_PRODUCT) return false;
+  if (user->sides != MP_CHIP_FUSION_LHS && user->sides != MP_CHIP_FUSION_RHS) return false;
+  return chip_fusion_matmuls_chain(&work->matmul, &fusion->work.matmul,
+                                   user->sides == MP_CHIP_FUSION_LHS) &&
+         !chip_fusion_matmuls_is_gathered(op) && mp_chip_rule(find->figures, MP_CHIP_RULE_chains);
+}

@@ -1,0 +1,189 @@
+// Which sums of rows XLA's compiler for GPUs has in one kernel with what comes of them.
+#include "sim/base/hash.h"
+#include "sim/chip/fuse/chip_fusion_impl.h"
+
+// No chain between a sum and where it is used is longer.
+#define CHIP_FUSION_ROWS_OPS_MOST 16
+// Ops that are looked through for one.
+#define CHIP_FUSION_ROWS_DEPTH 8
+
+// Whether two ops make the same of the same values: the compiler has one of them.
+static bool chip_fusion_rows_are_equal(const mp_chip_fusion_find_t *find, const mp_op_t *a,
+                                       const mp_op_t *b) {
+  if (a == b) return true;
+  if (a->code != b->code || a->num_operands != b->num_operands) return false;
+  if (!mp_op_has(a, MP_OP_TRAIT_ELEMENTWISE) || a->code == MP_OP_COMPARE) return false;
+  for (uint32_t i = 0; i < a->num_operands; ++i) {
+    bool is_reused[2] = {false, false};
+    const mp_value_t *of_a =
+        mp_chip_fusion_source(find->figures, a, MP_CHIP_FUSION_LOOP, i, &is_reused[0]);
+    const mp_value_t *of_b =
+        mp_chip_fusion_source(find->figures, b, MP_CHIP_FUSION_LOOP, i, &is_reused[1]);
+    if (of_a == NULL || of_a != of_b || is_reused[0] != is_reused[1]) return false;
+  }
+  return true;
+}
+
+// The op that reads a value, if there is one only; NULL: nobody, or several, or not in kernels.
+static const mp_chip_fusion_use_t *chip_fusion_rows_reader(const mp_chip_fusion_find_t *find,
+                                                           const mp_value_t *value) {
+  const mp_chip_fusion_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  if (entry == NULL || entry->memory_use != MP_CHIP_FUSION_NONE) return NULL;
+  const mp_chip_fusion_use_t *only = NULL;
+  for (uint32_t at = entry->first_use; at != MP_CHIP_FUSION_NONE; at = find->uses.items[at].next) {
+    if (only != NULL && !chip_fusion_rows_are_equal(find, find->uses.items[at].op, only->op)) {
+      return NULL;
+    }
+    only = &find->uses.items[at];
+  }
+  return only;
+}
+
+const mp_value_t *mp_chip_fusion_rows_operand(const mp_chip_fusion_find_t *find,
+                                              const mp_op_t *op) {
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_results != 1) return NULL;
+  const mp_value_t *only = NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value =
+        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
+    if (value == NULL || mp_chip_fusion_value_count(value) == 1 || value == only) continue;
+    if (only != NULL || is_reused) return NULL;
+    only = value;
+  }
+  return only;
+}
+
+// Whether one value is made of the other by ops of one operand.
+static bool chip_fusion_rows_comes_of(const mp_chip_fusion_find_t *find, const mp_value_t *value,
+                                      const mp_value_t *of) {
+  for (uint32_t i = 0; i < CHIP_FUSION_ROWS_OPS_MOST && value != NULL; ++i) {
+    if (value == of) return true;
+    value = value->op == NULL ? NULL : mp_chip_fusion_rows_operand(find, value->op);
+  }
+  return false;
+}
+
+// Whether an op has on one of its sides what both values are made of.
+static bool chip_fusion_rows_meet(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                                  const mp_value_t *summed) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value =
+        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
+    if (value == NULL || is_reused) continue;
+    const mp_value_t *of = summed;
+    for (uint32_t j = 0; j < CHIP_FUSION_ROWS_OPS_MOST && of != NULL; ++j) {
+      if (chip_fusion_rows_comes_of(find, value, of)) return true;
+      of = of->op == NULL ? NULL : mp_chip_fusion_rows_operand(find, of->op);
+    }
+  }
+  return false;
+}
+
+// The op that reads again, for all elements of their rows, what comes of a sum; NULL: there is
+// none, or not one alone.
+static const mp_op_t *chip_fusion_rows_end_of(const mp_chip_fusion_find_t *find,
+                                              const mp_op_t *sum) {
+  if (sum->num_results != 1) return NULL;
+  const mp_value_t *value = &sum->results[0];
+  for (uint32_t i = 0; i < CHIP_FUSION_ROWS_OPS_MOST; ++i) {
+    const mp_chip_fusion_use_t *reader = chip_fusion_rows_reader(find, value);
+    if (reader == NULL || !mp_op_has(reader->op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
+    if (mp_chip_fusion_op_count(reader->op) > mp_chip_fusion_value_count(value)) return reader->op;
+    value = &reader->op->results[0];
+  }
+  return NULL;
+}
+
+bool mp_chip_fusion_closes_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  const mp_op_t *end = chip_fusion_rows_end_of(find, op);
+  return end != NULL && chip_fusion_rows_meet(find, end, mp_chip_fusion_root(op->operands[0]));
+}
+
+bool mp_chip_fusion_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                              const mp_op_t *sum) {
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value =
+        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
+    for (uint32_t j = 0; is_reused && value != NULL && j < CHIP_FUSION_ROWS_OPS_MOST; ++j) {
+      if (value->op == NULL) break;
+      if (value->op->num_results == 1 && mp_chip_fusion_row(value->op) > 0) {
+        if (sum != NULL && value->op != sum) break;
+        return chip_fusion_rows_meet(find, op, mp_chip_fusion_root(value->op->operands[0]));
+      }
+      value = mp_chip_fusion_rows_operand(find, value->op);
+    }
+  }
+  return false;
+}
+
+// How many more ops are looked through behind one: the compiler takes most conversions away.
+static uint32_t chip_fusion_rows_left(const mp_op_t *op, uint32_t depth) {
+  return op->code == MP_OP_CONVERT ? depth : depth - 1;
+}
+
+// Whether a value, or one of a few that it is made of in kernels alone, is of such rows.
+static bool chip_fusion_rows_has_end(const mp_chip_fusion_find_t *find, const mp_value_t *value,
+                                     uint32_t depth) {
+  if (value == NULL || value->op == NULL || depth == 0) return false;
+  const mp_op_t *op = value->op;
+  const mp_chip_fusion_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  if (entry != NULL && entry->memory_use != MP_CHIP_FUSION_NONE) return false;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  if (mp_chip_fusion_takes_sum(find, op, NULL)) return true;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *of =
+        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
+    if (!is_reused && chip_fusion_rows_has_end(find, of, chip_fusion_rows_left(op, depth)))
+      return true;
+  }
+  return false;
+}
+
+bool mp_chip_fusion_follows_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  enum { OPS_MOST = 5 };
+  if (op->num_results != 1) return false;
+  return chip_fusion_rows_has_end(find, mp_chip_fusion_root(op->operands[0]), OPS_MOST);
+}
+
+bool mp_chip_fusion_is_of_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  enum { OPS_MOST = 6 };
+  return op->num_results == 1 && chip_fusion_rows_has_end(find, &op->results[0], OPS_MOST);
+}
+
+// The array that an op goes through, the first one of them; NULL: it goes through none.
+static const mp_value_t *chip_fusion_rows_first(const mp_chip_fusion_find_t *find,
+                                                const mp_op_t *op) {
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value =
+        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
+    if (value == NULL || is_reused || value->op == NULL) continue;
+    if (value->op->code == MP_OP_COMPARE || value->op->code == MP_OP_AND) continue;
+    return value;
+  }
+  return NULL;
+}
+
+bool mp_chip_fusion_is_turned(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  bool is_turned = false;
+  const mp_value_t *value = mp_chip_fusion_root(op->operands[0]);
+  for (uint32_t i = 0; i < CHIP_FUSION_ROWS_OPS_MOST && value != NULL && value->op != NULL; ++i) {
+    if (value->op->code == MP_OP_DOT_GENERAL) return is_turned;
+    if (value->op->code != MP_OP_TRANSPOSE) {
+      value = chip_fusion_rows_first(find, value->op);
+      continue;
+    }
+    const mp_index_list_t order = mp_op_ints(value->op, MP_ATTR_PERMUTATION);
+    is_turned |= order.count > 0 && order.values[order.count - 1] + 1 != (int64_t)order.count;
+    value = mp_chip_fusion_root(value->op->operands[0]);
+  }
+  return false;
+}

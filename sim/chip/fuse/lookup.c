@@ -1,0 +1,108 @@
+#include "sim/chip/fuse/lookup.h"
+
+#include <math.h>
+
+#include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_rules.h"
+
+// ---- how the table lies ----
+
+static bool lookup_is_indexed(const mp_op_t *op, uint32_t d) {
+  const mp_index_list_t indexed = mp_op_ints(op, MP_ATTR_START_INDEX_MAP);
+  for (uint32_t i = 0; i < indexed.count; ++i) {
+    if (indexed.values[i] == (int64_t)d) return true;
+  }
+  return false;
+}
+
+// Whether slices of more than one element begin anywhere in the dimension.
+static bool lookup_moves(const mp_op_t *op, mp_index_list_t sizes, uint32_t d) {
+  const int64_t whole = op->operands[0]->type->dims[d];
+  return sizes.values[d] > 1 && sizes.values[d] < whole && lookup_is_indexed(op, d);
+}
+
+// The last dimension of which a slice has more than one element.
+static int32_t lookup_lane(mp_index_list_t sizes) {
+  int32_t lane = -1;
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    if (sizes.values[d] > 1) lane = (int32_t)d;
+  }
+  return lane;
+}
+
+// libtpu 0.0.52 wants the dimension in the lanes of which slices have several elements, and one in
+// which they begin anywhere outermost. An array lies in the order of its dimensions otherwise.
+static bool lookup_is_turned(const mp_op_t *op, mp_index_list_t sizes, int32_t lane) {
+  const mp_type_t *type = op->operands[0]->type;
+  bool has_outer = false;
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    if ((int32_t)d > lane && type->dims[d] > 1) return lane >= 0;
+    if ((int32_t)d != lane && has_outer && lookup_moves(op, sizes, d)) return true;
+    has_outer = has_outer || type->dims[d] > 1;
+  }
+  return false;
+}
+
+static double lookup_padding(const mp_type_t *type, int32_t lane) {
+  if (lane < 0) return mp_chip_fusion_tiled_bytes(type) / mp_work_bytes_of(type);
+  double least = type->rank == 1 ? mp_chip_fusion_padding(type, -1, lane) : INFINITY;
+  for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
+    if (row != lane) least = fmin(least, mp_chip_fusion_padding(type, row, lane));
+  }
+  return least;
+}
+
+mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
+  const mp_type_t *type = op->operands[0]->type;
+  const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
+  mp_lookup_t out = {.lane = lookup_lane(sizes), .padding = 1};
+  double elements = 1;
+  uint32_t num_long = 0;
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    elements *= (double)sizes.values[d];
+    num_long += sizes.values[d] > 1;
+  }
+  out.slices = mp_chip_fusion_value_count(&op->results[0]) / fmax(elements, 1);
+  out.is_row = num_long <= 1;
+  if (type->rank == 0 || mp_work_bytes_of(type) == 0) return out;
+  out.is_turned = lookup_is_turned(op, sizes, out.lane);
+  out.is_stepwise = out.lane >= 0 && lookup_moves(op, sizes, (uint32_t)out.lane);
+  out.padding = lookup_padding(type, out.lane);
+  return out;
+}
+
+// ---- where it is ----
+
+// Whether the table is an argument of main.
+static bool lookup_is_of_argument(const mp_op_t *op) {
+  const mp_value_t *table = mp_chip_fusion_root(op->operands[0]);
+  return table->op == NULL && table->block->parent_op == NULL;
+}
+
+double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup) {
+  return mp_work_bytes_of(op->operands[0]->type) * lookup->padding;
+}
+
+bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup) {
+  if (lookup->is_turned) return true;
+  const double least = mp_chip_fusion_tiled_bytes(op->operands[0]->type);
+  return lookup_is_of_argument(op) && mp_lookup_form_bytes(op, lookup) > least;
+}
+
+// libtpu 0.0.52 for v6e, rows of 128 in f32 out of tables of 1,000 to 100,000 of them, and of 128
+// to 1,024 in bf16: SparseCores look up single rows and elements, more than `gather.apart` of them,
+// if these are less than twice the table; narrow types only from tables that are large, as they lie
+// in rows of lanes: 200,000 rows of 64 in bf16 (51 MB), not 100,000 of 32.
+bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op) {
+  const double narrow_least = 32.0 * 1024 * 1024;
+  if (figures->compiler != MP_CHIP_COMPILER_TPU || isnan(figures->gather_apart)) return false;
+  const mp_lookup_t lookup = mp_lookup_of_gather(op);
+  const mp_type_t *type = op->operands[0]->type;
+  if (!lookup.is_row || lookup.is_turned || lookup.is_stepwise) return false;
+  if (lookup.slices <= figures->gather_apart) return false;
+  if (mp_dtype_bits(type->dtype) < 32 && mp_lookup_form_bytes(op, &lookup) <= narrow_least) {
+    return false;
+  }
+  return mp_chip_fusion_op_count(op) < 2 * mp_chip_fusion_value_count(op->operands[0]) &&
+         mp_chip_rule(figures, MP_CHIP_RULE_sparse_core);
+}

@@ -1,0 +1,77 @@
+// The memory of a chip program: what a program needs of the described chip's own memory while it
+// runs.
+//
+// Only what kernels write has a place there: values inside of a fusion have none, and those that
+// are made again by whoever reads them have none either. A value lives from the kernel that makes
+// it to the last one that reads it, in the order of the program; what lives at different times may
+// lie at the same place. What lies on the host (mp_value_t.is_on_host) is planned in the same way,
+// as a memory of its own. README.md has the rules.
+#ifndef MINIPOD_SIM_CHIP_MEMORY_CHIP_MEMORY_H_
+#define MINIPOD_SIM_CHIP_MEMORY_CHIP_MEMORY_H_
+
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/chip/fuse/chip_fusion.h"
+#include "sim/plan/program.h"
+#include "topology/figures/figures.h"
+
+// A piece of memory for a value, or for several that lie in it one after the other.
+typedef struct {
+  const mp_value_t *value;  // the last one of them; NULL: working memory of kernels
+  uint64_t bytes;
+  uint32_t first, last;  // positions of ops, both included
+  uint64_t offset;       // among the temporaries
+} mp_memory_place_t;
+
+// A matmul that is done in parts beside a ring of messages (`../chip_rings.c`).
+typedef struct {
+  const mp_op_t *matmul;      // the last op of its fusion
+  const mp_op_t *collective;  // that gathers one of its factors, or adds up and scatters its result
+  bool adds;                  // each part of the factor adds to the whole result
+  bool is_last;               // all others that need what is gathered are rings, too
+} mp_memory_ring_t;
+
+typedef struct {
+  uint32_t count;
+  const mp_memory_ring_t *items;
+} mp_memory_rings_t;
+
+// What a device has in one memory: its own, or its host's. `arguments` and what `results` do not
+// take over from them are there besides `temporaries`.
+typedef struct {
+  uint64_t arguments, results, aliased;
+  uint64_t temporaries;
+  uint32_t num_places;
+  const mp_memory_place_t *places;  // temporaries of the moment when most bytes live, largest first
+} mp_chip_space_t;
+
+typedef struct {
+  mp_chip_space_t device, host;
+} mp_chip_memory_t;
+
+enum { MP_MEMORY_MOST_PLACES = 256 };  // that a plan keeps
+
+// Plans the memory of the partitioned program, with the places in `arena`. Numbers its ops and
+// values. The only error is that memory is short.
+MP_NODISCARD mp_status_t mp_chip_memory_plan(const mp_chip_figures_t *figures,
+                                             const mp_chip_fusions_t *fusions,
+                                             const mp_program_t *program,
+                                             const mp_memory_rings_t *rings, mp_arena_t *arena,
+                                             mp_chip_memory_t *out_memory);
+
+// The bytes that are needed of a memory at once: arguments, results and temporaries.
+uint64_t mp_chip_space_total(const mp_chip_space_t *space);
+
+// RESOURCE_EXHAUSTED if the program needs more than `capacity` bytes of a device's memory, with the
+// table of what is live where most of it is.
+MP_NODISCARD mp_status_t mp_chip_memory_check(const mp_chip_memory_t *memory,
+                                              const mp_program_t *program, uint64_t capacity);
+// The same of what a device has in its host's memory.
+MP_NODISCARD mp_status_t mp_chip_memory_check_host(const mp_chip_memory_t *memory,
+                                                   const mp_program_t *program, uint64_t capacity);
+
+// The bytes of a value as it lies in the chip's memory: a TPU keeps tiles of 8 x 128 elements, in
+// the order of dimensions that wastes least.
+uint64_t mp_memory_bytes(const mp_chip_figures_t *figures, const mp_type_t *type);
+
+#endif  // MINIPOD_SIM_CHIP_MEMORY_CHIP_MEMORY_H_
