@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/chip/print/chip_print.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // ---- pods ----
@@ -63,7 +62,7 @@ static mp_status_t chip_target_make_program(const mp_chip_target_t *target,
   return status;
 }
 
-static mp_status_t chip_target_print(const mp_chip_target_t *target, mp_chip_form_t form,
+static mp_status_t chip_target_print(const mp_chip_target_t *target, const mp_chip_look_t *look,
                                      const char *file, mp_model_program_t *timed,
                                      mp_strbuf_t *out) {
   mp_model_estimate_t estimate;
@@ -76,22 +75,26 @@ static mp_status_t chip_target_print(const mp_chip_target_t *target, mp_chip_for
       .num_devices = mp_model_program_num_devices(timed),
       .seconds = estimate.seconds,
       .work_seconds = estimate.work_seconds,
+      .stage = look->stage,
+      .is_structure = look->is_structure,
   };
-  if (form == MP_CHIP_TEXT) return mp_chip_print_text(&request, out);
-  return mp_chip_print_json(&request, form == MP_CHIP_JSON, out);
+  if (look->form == MP_CHIP_TEXT) return mp_chip_print_text(&request, out);
+  return mp_chip_print_json(&request, look->form == MP_CHIP_JSON, out);
 }
 
-static mp_status_t chip_target_run(const mp_chip_target_t *target, mp_chip_form_t form,
+static mp_status_t chip_target_run(const mp_chip_target_t *target, const mp_chip_look_t *look,
                                    const char *file, const mp_program_t *program,
                                    mp_strbuf_t *out) {
   mp_model_program_t *timed = NULL;
   MP_RETURN_IF_ERROR(chip_target_make_program(target, program, &timed));
-  const mp_status_t status = chip_target_print(target, form, file, timed, out);
+  const mp_status_t status = chip_target_print(target, look, file, timed, out);
   mp_model_program_release(timed, NULL);
   return status;
 }
 
 // ---- without rules ----
+
+static const mp_chip_look_t g_summary = {.form = MP_CHIP_SUMMARY, .stage = MP_CHIP_STAGE_SCHEDULE};
 
 // Appends `, "without": {rule: {...}}`: what the program comes to without each rule that it used.
 static mp_status_t chip_target_ablate(const mp_chip_target_t *target, const char *file,
@@ -109,23 +112,23 @@ static mp_status_t chip_target_ablate(const mp_chip_target_t *target, const char
     mp_strbuf_printf(out, "%s\"%s\": ", is_first ? "" : ", ",
                      mp_chip_rule_name((mp_chip_rule_t)rule));
     is_first = false;
-    status = chip_target_run(target, MP_CHIP_SUMMARY, file, program, out);
+    status = chip_target_run(target, &g_summary, file, program, out);
   }
   mp_model_set_rules(target->model, &before);
   mp_strbuf_puts(out, "}}");
   return status;
 }
 
-mp_status_t mp_chip_target_print(const mp_chip_target_t *target, mp_chip_form_t form,
+mp_status_t mp_chip_target_print(const mp_chip_target_t *target, const mp_chip_look_t *look,
                                  const char *file, const mp_program_t *program, mp_strbuf_t *out) {
-  if (form != MP_CHIP_ABLATE) return chip_target_run(target, form, file, program, out);
+  if (look->form != MP_CHIP_ABLATE) return chip_target_run(target, look, file, program, out);
   uint64_t used[MP_CHIP_RULE_WORDS] = {0};
   const mp_chip_switches_t before = mp_model_chip(target->model)->figures.rules;
   mp_chip_switches_t noted = before;
   noted.used = used;
   mp_model_set_rules(target->model, &noted);
   mp_strbuf_puts(out, "{\"base\": ");
-  const mp_status_t status = chip_target_run(target, MP_CHIP_SUMMARY, file, program, out);
+  const mp_status_t status = chip_target_run(target, &g_summary, file, program, out);
   mp_model_set_rules(target->model, &before);
   if (status != NULL) return status;
   return chip_target_ablate(target, file, program, used, out);

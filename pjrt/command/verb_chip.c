@@ -24,6 +24,9 @@ static const char g_usage[] =
     "  --form NAME     FILE is mlir (the default), hlo (an HloModuleProto) or hlo_with_config\n"
     "  --json          print a line of JSON for each program and target, with its kernels\n"
     "  --summary       the same without kernels; a program that fails becomes a line with `error`\n"
+    "  --stage PASS    print the program as text, as it is after fuse, layout, memory, cost or\n"
+    "                  schedule (the default, the last one)\n"
+    "  --structure     leave times out of the text\n"
     "  --ablate        the same as `base`, and `without` each rule of the model that the program\n"
     "                  uses\n"
     "  --rules         print the rules of the model: name, compiler, pass, meaning\n"
@@ -39,7 +42,7 @@ typedef struct {
   uint32_t num_targets;
   const char **files;  // pointers into argv
   uint32_t num_files;
-  mp_chip_form_t form;
+  mp_chip_look_t look;
   mp_compile_request_t request;
 } verb_chip_request_t;
 
@@ -54,15 +57,35 @@ static mp_status_t verb_chip_read_target(const char *value, verb_chip_request_t 
   return NULL;
 }
 
+static mp_status_t verb_chip_read_stage(const char *value, verb_chip_request_t *out) {
+  if (value != NULL && mp_chip_stage_from_name(mp_str(value), &out->look.stage)) return NULL;
+  return mp_command_bad_value("--stage", value, "fuse, layout, memory, cost or schedule");
+}
+
+// Stages and structure are of the text alone.
+static mp_status_t verb_chip_check_look(const verb_chip_request_t *asked) {
+  const bool is_text = asked->look.form == MP_CHIP_TEXT;
+  if (is_text || (asked->look.stage == MP_CHIP_STAGE_SCHEDULE && !asked->look.is_structure)) {
+    return NULL;
+  }
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "--stage and --structure print text: they cannot be combined with --json, "
+                        "--summary or --ablate");
+}
+
 static mp_status_t verb_chip_read_arguments(int argc, char **argv, verb_chip_request_t *out) {
   for (int i = 1; i < argc; ++i) {
     long long number;
     if (strcmp(argv[i], "--json") == 0) {
-      out->form = MP_CHIP_JSON;
+      out->look.form = MP_CHIP_JSON;
     } else if (strcmp(argv[i], "--summary") == 0) {
-      out->form = MP_CHIP_SUMMARY;
+      out->look.form = MP_CHIP_SUMMARY;
     } else if (strcmp(argv[i], "--ablate") == 0) {
-      out->form = MP_CHIP_ABLATE;
+      out->look.form = MP_CHIP_ABLATE;
+    } else if (strcmp(argv[i], "--structure") == 0) {
+      out->look.is_structure = true;
+    } else if (strcmp(argv[i], "--stage") == 0) {
+      MP_RETURN_IF_ERROR(verb_chip_read_stage(argv[++i], out));
     } else if (strcmp(argv[i], "--target") == 0) {
       MP_RETURN_IF_ERROR(verb_chip_read_target(argv[++i], out));  // argv ends in NULL
     } else if (strcmp(argv[i], "--devices") == 0) {
@@ -76,6 +99,7 @@ static mp_status_t verb_chip_read_arguments(int argc, char **argv, verb_chip_req
       return mp_command_unexpected(argv[i]);
     }
   }
+  MP_RETURN_IF_ERROR(verb_chip_check_look(out));
   return out->num_files == 0 ? mp_command_missing("FILE") : NULL;
 }
 
@@ -101,8 +125,8 @@ static mp_status_t verb_chip_end(const verb_chip_request_t *asked, const char *p
   if (status == NULL) status = mp_strbuf_status(text);
   if (status == NULL) {
     printf("%.*s%s", (int)text->size, mp_strbuf_text(text),
-           asked->form == MP_CHIP_TEXT ? "" : "\n");
-  } else if (asked->form == MP_CHIP_SUMMARY || asked->form == MP_CHIP_ABLATE) {
+           asked->look.form == MP_CHIP_TEXT ? "" : "\n");
+  } else if (asked->look.form == MP_CHIP_SUMMARY || asked->look.form == MP_CHIP_ABLATE) {
     mp_strbuf_t line;
     mp_strbuf_init(&line);
     mp_strbuf_puts(&line, "{\"file\": ");
@@ -131,7 +155,7 @@ static mp_status_t verb_chip_run_file(const verb_chip_request_t *asked, const ch
   }
   for (uint32_t i = 0; i < num_targets && status == NULL; ++i) {
     mp_strbuf_init(&text);
-    status = mp_chip_target_print(&targets[i], asked->form, path, program, &text);
+    status = mp_chip_target_print(&targets[i], &asked->look, path, program, &text);
     status = verb_chip_end(asked, path, targets[i].name, status, &text);
   }
   mp_program_release(program);
@@ -176,7 +200,8 @@ int mp_verb_chip(int argc, char **argv) {
   static const bool all[] = {true};
   // Nothing runs: nothing is fused for this machine, and functions that only frameworks register
   // may be missing.
-  verb_chip_request_t asked = {.request = {.absent_calls = true,
+  verb_chip_request_t asked = {.look = {.stage = MP_CHIP_STAGE_SCHEDULE},
+                               .request = {.absent_calls = true,
                                            .keep_partitioned = true,
                                            .op_by_op = true,
                                            .propagate_to_results = all,

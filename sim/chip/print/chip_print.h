@@ -5,6 +5,20 @@
 
 #include "sim/chip/chip_program.h"
 
+// The passes that make a chip program, in their order. A program is printed as it is after one.
+typedef enum {
+  MP_CHIP_STAGE_FUSE,      // ops by fusion, with what these read and write
+  MP_CHIP_STAGE_LAYOUT,    // the same with layouts and layout copies
+  MP_CHIP_STAGE_MEMORY,    // the same with bytes, spaces and the memory of a device
+  MP_CHIP_STAGE_COST,      // kernels with times, in the order of the program
+  MP_CHIP_STAGE_SCHEDULE,  // the same in the order of the schedule: all there is
+  MP_CHIP_STAGE_COUNT,
+} mp_chip_stage_t;
+
+// "fuse" (a constant).
+const char *mp_chip_stage_name(mp_chip_stage_t stage);
+bool mp_chip_stage_from_name(mp_str_t name, mp_chip_stage_t *out_stage);
+
 typedef struct {
   const mp_chip_t *chip;
   const mp_chip_program_t *chip_program;
@@ -13,15 +27,19 @@ typedef struct {
   uint32_t num_devices;  // of the program
   double seconds;        // per launch on an idle pod (mp_model_program_estimate)
   double work_seconds;   // of these without collectives
+  mp_chip_stage_t stage;
+  bool is_structure;  // leaves times out
 } mp_chip_print_request_t;
 
-// Appends the program as text, one kernel or collective per line, with its values below. Values
-// have the names that `minipod partition` prints. The only error is that memory is short.
+// Appends the program after `stage` as text, one kernel or collective per line, with its values
+// below. Values have their numbers in the partitioned module (mp_module_number_values): arguments
+// first. Errors: those of making a chip program.
 MP_NODISCARD mp_status_t mp_chip_print_text(const mp_chip_print_request_t *request,
                                             mp_strbuf_t *out);
 
-// Appends one JSON object, without a line break, with the program's sums: seconds, bytes, kernels,
-// memory, collectives by kind. With `has_kernels` also the kernels. Units are seconds and bytes.
+// Appends one JSON object for the last stage, without a line break, with the program's sums:
+// seconds, bytes, kernels, memory, collectives by kind. With `has_kernels` also the kernels. Units
+// are seconds and bytes.
 MP_NODISCARD mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request,
                                             bool has_kernels, mp_strbuf_t *out);
 

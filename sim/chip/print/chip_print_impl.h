@@ -11,6 +11,8 @@ typedef struct {
   const mp_chip_fusion_t *fusion;
 } mp_chip_print_entry_t;
 
+#define MP_CHIP_PRINT_MIB (1024.0 * 1024)
+
 // The fusions of a chip program, found again: the chip program keeps only what replays need.
 typedef struct {
   mp_arena_t *arena;
@@ -30,7 +32,29 @@ const char *mp_chip_print_space(const mp_chip_print_request_t *request,
                                 const mp_chip_fusion_access_t *access);
 // The op without its dialect: "dot_general" (a constant).
 const char *mp_chip_print_op(const mp_op_t *op);
-// Appends the name of a value, as the printed program has it: "%12".
+// Appends the number of a value: "%12".
 void mp_chip_print_value(const mp_value_t *value, mp_strbuf_t *out);
+
+// ---- chip_print_kernels.c: parts of the text ----
+
+// What printing a program as text has at hand.
+typedef struct {
+  const mp_chip_print_request_t *request;
+  const mp_chip_program_t *chip_program;  // that of the stage
+  mp_chip_print_fusions_t fusions;
+  mp_strbuf_t *out;
+} mp_chip_print_t;
+
+// Appends the ops of a fusion, and what it reads and writes.
+void mp_chip_print_members(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion);
+// Appends the layout copies of the program, one per line.
+void mp_chip_print_layout_copies(const mp_chip_print_t *p);
+// Appends what a device needs of its memory.
+void mp_chip_print_memory(const mp_chip_print_t *p);
+
+// ---- chip_print_stages.c ----
+
+// Appends the fusions of the program in its order, as they are after the first passes.
+void mp_chip_print_blocks(const mp_chip_print_t *p);
 
 #endif  // MINIPOD_SIM_CHIP_PRINT_CHIP_PRINT_IMPL_H_
