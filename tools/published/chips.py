@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -13,11 +12,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The VMEM, in MiB, that recipes give to matmuls (`--xla_tpu_scoped_vmem_limit_kib`).  Tiles get 0.81 of it, as they do
 # of the compiler's own limits of 16 and 32 MiB for v5e and v6e.  On a v5p, libtpu uses at most 64 of 96 MiB.
 SCOPED = {
-    120: {"window": "97MiB", "resident": "8MiB", "scratch": "8MiB"},
-    96: {"window": "78MiB", "resident": "32MiB", "scratch": "32MiB"},
-    80: {"window": "65MiB", "resident": "48MiB", "scratch": "48MiB"},
-    64: {"window": "52MiB", "resident": "64MiB", "scratch": "64MiB"},
-    "64 of 64": {"window": "52MiB", "resident": "1MiB"},
+    120: {"matmul": {"window": "97MiB", "resident": "8MiB"}, "memory": {"scratch": "8MiB"}},
+    96: {"matmul": {"window": "78MiB", "resident": "32MiB"}, "memory": {"scratch": "32MiB"}},
+    80: {"matmul": {"window": "65MiB", "resident": "48MiB"}, "memory": {"scratch": "48MiB"}},
+    64: {"matmul": {"window": "52MiB", "resident": "64MiB"}, "memory": {"scratch": "64MiB"}},
+    "64 of 64": {"matmul": {"window": "52MiB", "resident": "1MiB"}},
 }
 
 
@@ -27,15 +26,12 @@ def described(pod, scoped=None, overlap=None):
   if not overlap and scoped is None:
     yield pod
     return
-  chip = pod.split(":")[0]
-  text = (ROOT / f"configs/chips/{chip}.yaml").read_text()
-  for key, value in SCOPED.get(scoped, {}).items():
-    text = re.sub(rf"^  {key}: .*$", f"  {key}: {value}", text, flags=re.M)
-  for key, value in (overlap or {}).items():
-    text = re.sub(rf"^  {key}: .*\n", "", text, flags=re.M)
-    text = re.sub(r"^(overlap:.*\n)", rf"\g<1>  {key}: {value}\n", text, flags=re.M)
+  groups = SCOPED.get(scoped, {}) | ({"overlap": overlap} if overlap else {})
+  lines = [f"like: {pod.split(':')[0]}"]
+  for group, values in groups.items():
+    lines += [f"{group}:", *(f"  {key}: {value}" for key, value in values.items())]
   with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-    file.write(text)
+    file.write("\n".join(lines) + "\n")
     file.flush()
     yield f"{pod} chip:{file.name}"
 

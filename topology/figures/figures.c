@@ -1,144 +1,64 @@
+// Finds a chip's file, in the library or by its path, and reads it.
 #include "topology/figures/figures.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/file.h"
+#include "topology/figures/figures_impl.h"
 #include "topology/presets/presets.h"
-#include "topology/spec_value.h"
 #include "topology/yaml_events.h"
 
-typedef enum {
-  FIGURE_COMPILER,
-  FIGURE_NUMBER,
-  FIGURE_TIME,
-  FIGURE_RATE,
-  FIGURE_BYTES,
-  FIGURE_LIST,
-} figure_type_t;
+// A file that is being read, and the one whose key `like` names it; NULL: none.
+typedef struct figures_file_s {
+  const char *origin;  // the chip's name, or the path
+  const struct figures_file_s *liked_by;
+} figures_file_t;
 
-typedef struct {
-  const char *key;
-  figure_type_t type;
-  size_t offset;
-} figure_key_t;
-
-static const figure_key_t g_keys[] = {
-#define ROW(member, key, type, meaning) {key, FIGURE_##type, offsetof(mp_chip_figures_t, member)},
-    MP_CHIP_FIGURES(ROW)
-#undef ROW
-};
-enum { NUM_KEYS = sizeof(g_keys) / sizeof(g_keys[0]), MOST_KEY = 64 };
-
-static const char *const g_compilers[] = {
-#define ROW(name, text) [MP_CHIP_COMPILER_##name] = text,
-    MP_CHIP_COMPILERS(ROW)
-#undef ROW
-};
+enum { MOST_KEY = 64 };
 
 mp_chip_figures_t mp_chip_figures_none(void) {
   mp_chip_figures_t none;
   memset(&none, 0, sizeof(none));
-  for (size_t i = 0; i < NUM_KEYS; ++i) {
-    if (g_keys[i].type == FIGURE_COMPILER || g_keys[i].type == FIGURE_LIST) continue;
-    const double absent = NAN;
-    memcpy((char *)&none + g_keys[i].offset, &absent, sizeof(absent));
-  }
+  for (size_t i = 0; i < MP_FIGURE_COUNT; ++i) mp_figure_clear(&mp_figure_keys[i], &none);
   return none;
 }
 
-// ---- values ----
+// ---- the text ----
 
-static bool figures_parse_number(mp_str_t text, double *out) {
-  const size_t used = mp_str_scan_double(text, out);
-  return used != 0 && used == text.size && isfinite(*out) && *out >= 0;
-}
-
-static bool figures_parse_bytes(mp_str_t text, double *out) {
-  uint64_t bytes = 0;
-  if (!mp_spec_value_parse(MP_SPEC_BYTES, text, &bytes) || bytes == UINT64_MAX) return false;
-  *out = (double)bytes;
-  return true;
-}
-
-static bool figures_parse_compiler(mp_str_t text, mp_chip_compiler_t *out) {
-  for (int i = 0; i < MP_CHIP_COMPILER_COUNT; ++i) {
-    if (!mp_str_is(text, g_compilers[i])) continue;
-    *out = (mp_chip_compiler_t)i;
-    return true;
-  }
-  return false;
-}
-
-static bool figures_parse(figure_type_t type, mp_str_t text, void *member) {
-  switch (type) {
-    case FIGURE_COMPILER:
-      return figures_parse_compiler(text, member);
-    case FIGURE_NUMBER:
-      return figures_parse_number(text, member);
-    case FIGURE_TIME:
-      return mp_spec_value_parse(MP_SPEC_TIME, text, member);
-    case FIGURE_RATE:
-      return mp_spec_value_parse(MP_SPEC_RATE, text, member);
-    case FIGURE_BYTES:
-      return figures_parse_bytes(text, member);
-    case FIGURE_LIST:
-      break;
-  }
-  return false;
-}
-
-static const char *figures_expected(figure_type_t type) {
-  static const char *const texts[] = {
-      [FIGURE_COMPILER] = "plain, tpu or gpu",  [FIGURE_NUMBER] = "a number from 0",
-      [FIGURE_TIME] = "a time such as 1.5us",   [FIGURE_RATE] = "a rate such as 800GB/s",
-      [FIGURE_BYTES] = "a size such as 128MiB", [FIGURE_LIST] = "a list of at most 24 numbers",
-  };
-  return texts[type];
-}
-
-static mp_status_t figures_no_such_chip(mp_str_t name) {
-  mp_strbuf_t known;
-  mp_strbuf_init(&known);
-  mp_carried_files_list(mp_chip_files, &known);
-  const mp_status_t status = mp_status_make(
-      MP_INVALID_ARGUMENT, "there are no parameters of chip '%.*s'; known are %s, or give a file",
-      MP_STR_ARG(name), mp_strbuf_text(&known));
-  mp_strbuf_deinit(&known);
-  return status;
-}
-
-// ---- the file ----
+static mp_status_t figures_find_file(const figures_file_t *liked_by, mp_str_t name,
+                                     mp_chip_figures_t *out_figures);
 
 typedef struct {
   mp_yaml_t yaml;
-  int lines[NUM_KEYS];  // the line of each key; 0: not given yet
+  const figures_file_t *file;
+  int lines[MP_FIGURE_COUNT];  // the line of each key; 0: not given yet
+  bool has_keys;
   mp_chip_figures_t *out;
 } figures_reader_t;
 
 static mp_status_t figures_unknown(const figures_reader_t *r, int line, const char *key) {
-  const char *names[NUM_KEYS];
-  for (size_t i = 0; i < NUM_KEYS; ++i) names[i] = g_keys[i].key;
-  const char *nearest = mp_str_nearest(mp_str(key), names, NUM_KEYS);
+  const char *names[MP_FIGURE_COUNT];
+  for (size_t i = 0; i < MP_FIGURE_COUNT; ++i) names[i] = mp_figure_keys[i].key;
+  const char *nearest = mp_str_nearest(mp_str(key), names, MP_FIGURE_COUNT);
   return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key '%s': unknown%s%s%s", r->yaml.origin, line,
                         key, nearest == NULL ? "" : ", did you mean '",
                         nearest == NULL ? "" : nearest, nearest == NULL ? "" : "'?");
 }
 
-static mp_status_t figures_refuse(const figures_reader_t *r, int line, const figure_key_t *key) {
+static mp_status_t figures_refuse(const figures_reader_t *r, int line, const mp_figure_key_t *key) {
   return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key '%s': expected %s", r->yaml.origin, line,
-                        key->key, figures_expected(key->type));
+                        key->key, mp_figure_expected(key->type));
 }
 
-static mp_status_t figures_read_list(figures_reader_t *r, int line, const figure_key_t *key) {
+static mp_status_t figures_read_list(figures_reader_t *r, int line, const mp_figure_key_t *key) {
   mp_figure_list_t list = {0};
   for (;;) {
     MP_RETURN_IF_ERROR(mp_yaml_advance(&r->yaml));
     if (r->yaml.event.type == YAML_SEQUENCE_END_EVENT) break;
     if (r->yaml.event.type != YAML_SCALAR_EVENT || list.count == MP_FIGURE_LIST_MOST ||
-        !figures_parse_number(mp_yaml_scalar(&r->yaml), &list.each[list.count++])) {
+        !mp_figure_parse_number(mp_yaml_scalar(&r->yaml), &list.each[list.count++])) {
       return figures_refuse(r, line, key);
     }
   }
@@ -146,41 +66,56 @@ static mp_status_t figures_read_list(figures_reader_t *r, int line, const figure
   return NULL;
 }
 
-// The key `sibling`, before all others: a chip that the library knows, whose parameters are used
-// where the file has none.
-static mp_status_t figures_read_sibling(figures_reader_t *r, int line) {
-  for (size_t i = 0; i < NUM_KEYS; ++i) {
-    if (r->lines[i] == 0) continue;
-    return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key 'sibling': expected before all others",
-                          r->yaml.origin, line);
+// The key `like`: the chip whose parameters are used where the file has none. Before all others.
+static mp_status_t figures_read_like(figures_reader_t *r, int line) {
+  if (r->has_keys) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s:%d: key 'like': expected once, before all others", r->yaml.origin,
+                          line);
   }
   const bool is_text = r->yaml.event.type == YAML_SCALAR_EVENT;
   const mp_str_t name = is_text ? mp_yaml_scalar(&r->yaml) : MP_STR("");
-  const mp_carried_file_t *file = mp_carried_file_find(mp_chip_files, name);
-  if (file != NULL) return mp_chip_figures_read(file->name, mp_str(file->text), r->out);
-  return mp_status_annotate(figures_no_such_chip(name), "%s:%d: key 'sibling'", r->yaml.origin,
-                            line);
+  return mp_status_annotate(figures_find_file(r->file, name, r->out), "%s:%d: key 'like'",
+                            r->yaml.origin, line);
 }
 
 // Reads the value whose first event is the current one.
 static mp_status_t figures_read_value(figures_reader_t *r, int line, const char *name) {
-  if (strcmp(name, "sibling") == 0) return figures_read_sibling(r, line);
   size_t i = 0;
-  while (i < NUM_KEYS && strcmp(g_keys[i].key, name) != 0) ++i;
-  if (i == NUM_KEYS) return figures_unknown(r, line, name);
+  while (i < MP_FIGURE_COUNT && strcmp(mp_figure_keys[i].key, name) != 0) ++i;
+  if (i == MP_FIGURE_COUNT) return figures_unknown(r, line, name);
   if (r->lines[i] != 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key '%s': given twice, first in line %d",
                           r->yaml.origin, line, name, r->lines[i]);
   }
   r->lines[i] = line;
-  const figure_key_t *key = &g_keys[i];
-  if (r->yaml.event.type == YAML_SEQUENCE_START_EVENT && key->type == FIGURE_LIST) {
+  const mp_figure_key_t *key = &mp_figure_keys[i];
+  if (r->yaml.event.type == YAML_SEQUENCE_START_EVENT && key->type == MP_FIGURE_LIST) {
     return figures_read_list(r, line, key);
   }
-  if (r->yaml.event.type != YAML_SCALAR_EVENT ||
-      !figures_parse(key->type, mp_yaml_scalar(&r->yaml), (char *)r->out + key->offset)) {
-    return figures_refuse(r, line, key);
+  if (r->yaml.event.type != YAML_SCALAR_EVENT) return figures_refuse(r, line, key);
+  const mp_str_t text = mp_yaml_scalar(&r->yaml);
+  if (mp_str_is(text, "none") && key->type != MP_FIGURE_COMPILER) {
+    mp_figure_clear(key, r->out);
+    return NULL;
   }
+  return mp_figure_parse(key, text, r->out) ? NULL : figures_refuse(r, line, key);
+}
+
+static mp_status_t figures_read_mapping(figures_reader_t *r, const char *group);
+
+// Reads what follows a key of the outermost mapping (group "") or of a group.
+static mp_status_t figures_read_entry(figures_reader_t *r, const char *group, const char *name,
+                                      int line) {
+  const bool is_outer = group[0] == 0;
+  if (is_outer && strcmp(name, "like") == 0) {
+    MP_RETURN_IF_ERROR(figures_read_like(r, line));
+  } else if (is_outer && r->yaml.event.type == YAML_MAPPING_START_EVENT) {
+    MP_RETURN_IF_ERROR(figures_read_mapping(r, name));
+  } else {
+    MP_RETURN_IF_ERROR(figures_read_value(r, line, name));
+  }
+  r->has_keys = true;
   return NULL;
 }
 
@@ -199,11 +134,7 @@ static mp_status_t figures_read_mapping(figures_reader_t *r, const char *group) 
       return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected a key", r->yaml.origin, line);
     }
     MP_RETURN_IF_ERROR(mp_yaml_advance(&r->yaml));
-    if (r->yaml.event.type == YAML_MAPPING_START_EVENT && group[0] == 0) {
-      MP_RETURN_IF_ERROR(figures_read_mapping(r, name));
-    } else {
-      MP_RETURN_IF_ERROR(figures_read_value(r, line, name));
-    }
+    MP_RETURN_IF_ERROR(figures_read_entry(r, group, name, line));
   }
 }
 
@@ -220,11 +151,11 @@ static mp_status_t figures_read_stream(figures_reader_t *r) {
   return mp_yaml_finish_document(&r->yaml);
 }
 
-mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
-                                 mp_chip_figures_t *out_figures) {
+static mp_status_t figures_read_text(const figures_file_t *file, mp_str_t text,
+                                     mp_chip_figures_t *out_figures) {
   mp_chip_figures_t figures = mp_chip_figures_none();
-  figures_reader_t reader = {.out = &figures};
-  MP_RETURN_IF_ERROR(mp_yaml_begin(&reader.yaml, origin, text));
+  figures_reader_t reader = {.file = file, .out = &figures};
+  MP_RETURN_IF_ERROR(mp_yaml_begin(&reader.yaml, file->origin, text));
   const mp_status_t status = figures_read_stream(&reader);
   mp_yaml_end(&reader.yaml);
   if (status == NULL) *out_figures = figures;
@@ -233,25 +164,83 @@ mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
 
 // ---- the file ----
 
-static mp_status_t figures_read_file(const char *path, mp_chip_figures_t *out_figures) {
+static const char *figures_nearest_chip(mp_str_t name) {
+  enum { CHIPS_MOST = 64 };
+  const char *names[CHIPS_MOST];
+  size_t count = 0;
+  while (count < CHIPS_MOST && mp_chip_files[count].name != NULL) {
+    names[count] = mp_chip_files[count].name;
+    ++count;
+  }
+  return mp_str_nearest(name, names, count);
+}
+
+static mp_status_t figures_no_such_chip(mp_str_t name) {
+  mp_strbuf_t known;
+  mp_strbuf_init(&known);
+  mp_carried_files_list(mp_chip_files, &known);
+  const char *nearest = figures_nearest_chip(name);
+  const mp_status_t status = mp_status_make(
+      MP_INVALID_ARGUMENT,
+      "there are no parameters of chip '%.*s'%s%s%s; known are %s, or give a file",
+      MP_STR_ARG(name), nearest == NULL ? "" : ", did you mean '", nearest == NULL ? "" : nearest,
+      nearest == NULL ? "" : "'?", mp_strbuf_text(&known));
+  mp_strbuf_deinit(&known);
+  return status;
+}
+
+// A file that is like itself is found by its depth, however its path is written.
+static mp_status_t figures_check_depth(const figures_file_t *file) {
+  enum { DEPTH_MOST = 8 };
+  int depth = 0;
+  for (const figures_file_t *f = file->liked_by; f != NULL; f = f->liked_by) {
+    const bool is_same = strcmp(f->origin, file->origin) == 0;
+    if (!is_same && ++depth < DEPTH_MOST) continue;
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          is_same ? "'%s' is like itself"
+                                  : "'%s' is the last of more than 8 files that are like the next "
+                                    "one: is one of them like itself?",
+                          file->origin);
+  }
+  return NULL;
+}
+
+static mp_status_t figures_read_path(const figures_file_t *file, mp_chip_figures_t *out_figures) {
   char *text = NULL;
   size_t size = 0;
-  MP_RETURN_IF_ERROR(mp_file_read("chip parameters", path, &text, &size));
-  const mp_status_t status = mp_chip_figures_read(path, (mp_str_t){text, size}, out_figures);
+  MP_RETURN_IF_ERROR(mp_file_read("chip parameters", file->origin, &text, &size));
+  const mp_status_t status = figures_read_text(file, (mp_str_t){text, size}, out_figures);
   mp_free(text);
   return status;
 }
 
-mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures) {
-  *out_figures = mp_chip_figures_none();
-  if (name.size == 0) return NULL;
-  const mp_carried_file_t *file = mp_carried_file_find(mp_chip_files, name);
-  if (file != NULL) return mp_chip_figures_read(file->name, mp_str(file->text), out_figures);
-  const bool is_file = memchr(name.data, '/', name.size) != NULL ||
-                       mp_str_ends_with(name, ".yaml") || mp_str_ends_with(name, ".yml");
+static mp_status_t figures_find_file(const figures_file_t *liked_by, mp_str_t name,
+                                     mp_chip_figures_t *out_figures) {
+  const mp_carried_file_t *carried = mp_carried_file_find(mp_chip_files, name);
+  if (carried != NULL) {
+    const figures_file_t file = {carried->name, liked_by};
+    MP_RETURN_IF_ERROR(figures_check_depth(&file));
+    return figures_read_text(&file, mp_str(carried->text), out_figures);
+  }
+  const bool is_path =
+      name.size != 0 && (memchr(name.data, '/', name.size) != NULL ||
+                         mp_str_ends_with(name, ".yaml") || mp_str_ends_with(name, ".yml"));
   char path[1024];
-  if (!is_file || name.size >= sizeof(path)) return figures_no_such_chip(name);
+  if (!is_path || name.size >= sizeof(path)) return figures_no_such_chip(name);
   memcpy(path, name.data, name.size);
   path[name.size] = 0;
-  return figures_read_file(path, out_figures);
+  const figures_file_t file = {path, liked_by};
+  MP_RETURN_IF_ERROR(figures_check_depth(&file));
+  return figures_read_path(&file, out_figures);
+}
+
+mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
+                                 mp_chip_figures_t *out_figures) {
+  const figures_file_t file = {.origin = origin};
+  return figures_read_text(&file, text, out_figures);
+}
+
+mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures) {
+  *out_figures = mp_chip_figures_none();
+  return name.size == 0 ? NULL : figures_find_file(NULL, name, out_figures);
 }

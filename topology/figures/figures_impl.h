@@ -1,0 +1,39 @@
+// What the files of this folder share: the keys of a chip's file, and their values by type.
+#ifndef MINIPOD_TOPOLOGY_FIGURES_FIGURES_IMPL_H_
+#define MINIPOD_TOPOLOGY_FIGURES_FIGURES_IMPL_H_
+
+#include "topology/figures/figures.h"
+
+typedef enum {
+  MP_FIGURE_COMPILER,
+  MP_FIGURE_NUMBER,
+  MP_FIGURE_TIME,
+  MP_FIGURE_RATE,
+  MP_FIGURE_BYTES,
+  MP_FIGURE_LIST,
+} mp_figure_type_t;
+
+typedef struct {
+  const char *key;
+  mp_figure_type_t type;
+  size_t offset;  // of the member of mp_chip_figures_t
+} mp_figure_key_t;
+
+enum {
+#define MP_FIGURE_COUNT_ONE(member, key, type, meaning) +1
+  MP_FIGURE_COUNT = 0 MP_CHIP_FIGURES(MP_FIGURE_COUNT_ONE)
+#undef MP_FIGURE_COUNT_ONE
+};
+extern const mp_figure_key_t mp_figure_keys[MP_FIGURE_COUNT];
+
+// Makes a parameter missing. Not for the compiler, which a file cannot take back.
+void mp_figure_clear(const mp_figure_key_t *key, mp_chip_figures_t *figures);
+
+// Reads a value that is no list into the member that `key` names; false if it is none.
+bool mp_figure_parse(const mp_figure_key_t *key, mp_str_t text, mp_chip_figures_t *figures);
+// Reads a member of a list: a number from 0.
+bool mp_figure_parse_number(mp_str_t text, double *out);
+// What a value has to be, for messages.
+const char *mp_figure_expected(mp_figure_type_t type);
+
+#endif  // MINIPOD_TOPOLOGY_FIGURES_FIGURES_IMPL_H_
