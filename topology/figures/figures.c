@@ -52,20 +52,6 @@ static mp_status_t figures_refuse(const figures_reader_t *r, int line, const mp_
                         key->key, mp_figure_expected(key->type));
 }
 
-static mp_status_t figures_read_list(figures_reader_t *r, int line, const mp_figure_key_t *key) {
-  mp_figure_list_t list = {0};
-  for (;;) {
-    MP_RETURN_IF_ERROR(mp_yaml_advance(&r->yaml));
-    if (r->yaml.event.type == YAML_SEQUENCE_END_EVENT) break;
-    if (r->yaml.event.type != YAML_SCALAR_EVENT || list.count == MP_FIGURE_LIST_MOST ||
-        !mp_figure_parse_number(mp_yaml_scalar(&r->yaml), &list.each[list.count++])) {
-      return figures_refuse(r, line, key);
-    }
-  }
-  memcpy((char *)r->out + key->offset, &list, sizeof(list));
-  return NULL;
-}
-
 // The key `like`: the chip whose parameters are used where the file has none. Before all others.
 static mp_status_t figures_read_like(figures_reader_t *r, int line) {
   if (r->has_keys) {
@@ -90,14 +76,14 @@ static mp_status_t figures_read_value(figures_reader_t *r, int line, const char 
   }
   r->lines[i] = line;
   const mp_figure_key_t *key = &mp_figure_keys[i];
-  if (r->yaml.event.type == YAML_SEQUENCE_START_EVENT && key->type == MP_FIGURE_LIST) {
-    return figures_read_list(r, line, key);
-  }
-  if (r->yaml.event.type != YAML_SCALAR_EVENT) return figures_refuse(r, line, key);
-  const mp_str_t text = mp_yaml_scalar(&r->yaml);
+  const bool is_text = r->yaml.event.type == YAML_SCALAR_EVENT;
+  const mp_str_t text = is_text ? mp_yaml_scalar(&r->yaml) : MP_STR("");
   if (mp_str_is(text, "none") && key->type != MP_FIGURE_COMPILER) {
     mp_figure_clear(key, r->out);
     return NULL;
+  }
+  if (mp_figure_is_list(key)) {
+    return mp_figure_read_list(&r->yaml, key, mp_figure_list(key, r->out));
   }
   return mp_figure_parse(key, text, r->out) ? NULL : figures_refuse(r, line, key);
 }

@@ -11,6 +11,7 @@
 
 #include "sim/base/status.h"
 #include "sim/base/str.h"
+#include "topology/figures/figure_lists.h"
 
 enum { MP_FIGURE_LIST_MOST = 24 };
 
@@ -45,19 +46,21 @@ typedef enum {
   X(kind##_own, "network." #kind "_own", RATE, "copying a member's own part")                \
   X(kind##_all, "network." #kind "_all", RATE, "a member's pass over all of its bytes")
 
-#define MP_CHIP_NETWORK_FIGURES(X)                                                               \
-  X(network_share, "network.share", NUMBER, "achieved share of a link's rate in a slice")        \
-  X(network_channel, "network.channel", RATE, "rate of one channel of a message")                \
-  X(network_cards, "network.cards", NUMBER, "achieved share of the cards' rate")                 \
-  X(network_ring, "network.ring", LIST, "rings between hosts (sim/model/network/README.md)")     \
-  X(network_tree, "network.tree", LIST, "the same for trees")                                    \
-  X(network_switch_tree, "network.switch_tree", LIST, "the same for trees with adding switches") \
-  X(network_pairs, "network.pairs", LIST, "the same for exchanges by host")                      \
-  MP_CHIP_COLLECTIVE(X, all_reduce)                                                              \
-  MP_CHIP_COLLECTIVE(X, all_gather)                                                              \
-  MP_CHIP_COLLECTIVE(X, reduce_scatter)                                                          \
-  MP_CHIP_COLLECTIVE(X, all_to_all)                                                              \
-  MP_CHIP_COLLECTIVE(X, permute)                                                                 \
+#define MP_CHIP_NETWORK_FIGURES(X)                                                        \
+  X(network_share, "network.share", NUMBER, "achieved share of a link's rate in a slice") \
+  X(network_channel, "network.channel", RATE, "rate of one channel of a message")         \
+  X(network_cards, "network.cards", NUMBER, "achieved share of the cards' rate")          \
+  X(network_ring, "network.ring", NETWORK_COSTS,                                          \
+    "rings between hosts (sim/model/network/README.md)")                                  \
+  X(network_tree, "network.tree", NETWORK_COSTS, "the same for trees")                    \
+  X(network_switch_tree, "network.switch_tree", NETWORK_SWITCHES,                         \
+    "the same for trees with adding switches")                                            \
+  X(network_pairs, "network.pairs", NETWORK_PAIRS, "the same for exchanges by host")      \
+  MP_CHIP_COLLECTIVE(X, all_reduce)                                                       \
+  MP_CHIP_COLLECTIVE(X, all_gather)                                                       \
+  MP_CHIP_COLLECTIVE(X, reduce_scatter)                                                   \
+  MP_CHIP_COLLECTIVE(X, all_to_all)                                                       \
+  MP_CHIP_COLLECTIVE(X, permute)                                                          \
   MP_CHIP_COLLECTIVE(X, switch_sum)
 
 // The costs of matmuls (sim/chip/cost/README.md): first those of TPUs, then those of GPUs. Rates
@@ -71,24 +74,23 @@ typedef enum {
   X(matmul_step, "matmul.step", TIME, "cost per step through the windows")                     \
   X(matmul_accumulate, "matmul.accumulate", TIME, "reading and writing 1,024 f32 sums")        \
   X(matmul_fetch, "matmul.fetch", TIME, "latency of an operand's window")                      \
-  X(matmul_tile, "matmul.tile", LIST, "k, columns, rows while a tile is loaded")               \
+  X(matmul_tile, "matmul.tile", MATMUL_TILE, "the unit")                                       \
   X(matmul_rows, "matmul.rows", TIME, "8 x 128 results with their softmax in the kernel")      \
-  X(matmul_rows_again, "matmul.rows_again", LIST,                                              \
-    "ns for the same of recomputed rows: those that fill the lanes, others")                   \
+  X(matmul_rows_again, "matmul.rows_again", MATMUL_AGAIN, "the same of recomputed rows")       \
   X(matmul_inner_write, "matmul.inner_write", NUMBER, "times `write`, for an inner product")   \
   X(matmul_ragged, "matmul.ragged", TIME, "128 rows of one group, in addition")                \
   X(matmul_images, "matmul.images", TIME, "8 x 128 results with images in the lanes")          \
-  X(matmul_rates, "matmul.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")               \
+  X(matmul_rates, "matmul.rates", MATMUL_RATES, "of other types, by the rate of bf16")         \
   X(matmul_read, "matmul.read", NUMBER, "share of the bandwidth for windows")                  \
-  X(matmul_write, "matmul.write", LIST, "the same for results: of 2 bytes, of 4")              \
-  X(matmul_near_write, "matmul.near_write", LIST, "the same for results in VMEM")              \
+  X(matmul_write, "matmul.write", MATMUL_WRITE, "the same for results")                        \
+  X(matmul_near_write, "matmul.near_write", MATMUL_WRITE, "the same for results in VMEM")      \
   X(matmul_ring_write, "matmul.ring_write", NUMBER, "times that, for a ring's parts in VMEM")  \
   X(matmul_window, "matmul.window", BYTES, "VMEM for windows")                                 \
   X(matmul_resident, "matmul.resident", BYTES, "the largest operand that is prefetched")       \
   X(matmul_units, "matmul.units", NUMBER, "multiprocessors; tiles run in waves")               \
-  X(matmul_bf16, "matmul.bf16", LIST, "how 16-bit products run, MP_MATMUL_GPU_...")            \
-  X(matmul_f32, "matmul.f32", LIST, "the same for TF32")                                       \
-  X(matmul_f8, "matmul.f8", LIST, "the same for 8 bits")
+  X(matmul_bf16, "matmul.bf16", MATMUL_GPU, "how 16-bit matmuls run")                          \
+  X(matmul_f32, "matmul.f32", MATMUL_GPU, "the same for TF32")                                 \
+  X(matmul_f8, "matmul.f8", MATMUL_GPU, "the same for 8 bits")
 
 // Between a host and its devices (sim/model/clock).
 #define MP_CHIP_HOST_FIGURES(X)                                                       \
@@ -142,16 +144,18 @@ typedef enum {
 // The costs of a library's attention kernel (sim/chip/cost/attention_cost.c): JAX's splash kernels
 // on TPUs per block, cuDNN's and similar ones on GPUs by sequence length.
 #define MP_CHIP_ATTENTION_FIGURES(X)                                                               \
-  X(attention_splash_forward, "attention.splash_forward", LIST, "MP_ATTENTION_TPU_...")            \
-  X(attention_splash_dkv, "attention.splash_dkv", LIST, "the same for the dk, dv kernel")          \
-  X(attention_splash_dq, "attention.splash_dq", LIST, "the same for the dq kernel")                \
-  X(attention_splash_fused, "attention.splash_fused", LIST, "the same for a fused one")            \
+  X(attention_splash_forward, "attention.splash_forward", ATTENTION_TPU, "the forward kernel")     \
+  X(attention_splash_dkv, "attention.splash_dkv", ATTENTION_TPU, "the same for the dk, dv kernel") \
+  X(attention_splash_dq, "attention.splash_dq", ATTENTION_TPU, "the same for the dq kernel")       \
+  X(attention_splash_fused, "attention.splash_fused", ATTENTION_TPU, "the same for a fused one")   \
   X(attention_cores, "attention.cores", NUMBER, "cores that divide the heads")                     \
-  X(attention_forward, "attention.forward", LIST, "share of the bf16 rate, at 512, 1k ... 16k")    \
-  X(attention_forward_causal, "attention.forward_causal", LIST, "the same for causal attention")   \
-  X(attention_backward, "attention.backward", LIST, "the same for the backward pass")              \
-  X(attention_backward_causal, "attention.backward_causal", LIST, "the same for causal attention") \
-  X(attention_heads, "attention.heads", LIST, "relative to width 128: 64, 256; and backward")
+  X(attention_forward, "attention.forward", ATTENTION_GPU, "share of the bf16 rate")               \
+  X(attention_forward_causal, "attention.forward_causal", ATTENTION_GPU,                           \
+    "the same for causal attention")                                                               \
+  X(attention_backward, "attention.backward", ATTENTION_GPU, "the same for the backward pass")     \
+  X(attention_backward_causal, "attention.backward_causal", ATTENTION_GPU,                         \
+    "the same for causal attention")                                                               \
+  X(attention_heads, "attention.heads", ATTENTION_HEADS, "relative to heads of 128")
 
 // How collectives are scheduled (sim/chip/schedule/README.md).
 #define MP_CHIP_OVERLAP_FIGURES(X)                                                                \
@@ -174,7 +178,7 @@ typedef enum {
   X(overlap_lost, "overlap.lost", NUMBER, "share that an overlapped matmul loses")
 
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
-// seconds; RATE in bytes a second; BYTES; LIST of numbers.
+// seconds; RATE in bytes a second; BYTES; a list of numbers (figure_lists.h).
 #define MP_CHIP_FIGURES(X)                                                                \
   X(compiler, "compiler", COMPILER, "the compiler of the chip's programs")                \
   MP_CHIP_HOST_FIGURES(X)                                                                 \
@@ -190,17 +194,28 @@ typedef enum {
   X(fusion_mixed_row, "fusion.mixed_row", NUMBER, "the same with heads inside of tokens") \
   X(fusion_cores, "fusion.cores", NUMBER, "cores of a device, each with its own VMEM")    \
   X(fusion_carried, "fusion.carried", NUMBER, "share of VMEM for loop-carried values")    \
-  X(fusion_again, "fusion.again", LIST, "its compiler's cost of recomputed work")         \
+  X(fusion_again, "fusion.again", FUSION_AGAIN, "its compiler's cost of recomputed work") \
   MP_CHIP_PRODUCT_FIGURES(X)                                                              \
   MP_CHIP_ATTENTION_FIGURES(X)                                                            \
   MP_CHIP_COST_FIGURES(X)
 
-#define MP_FIGURE_TYPE_COMPILER mp_chip_compiler_t
-#define MP_FIGURE_TYPE_NUMBER   double
-#define MP_FIGURE_TYPE_TIME     double
-#define MP_FIGURE_TYPE_RATE     double
-#define MP_FIGURE_TYPE_BYTES    double
-#define MP_FIGURE_TYPE_LIST     mp_figure_list_t
+#define MP_FIGURE_TYPE_COMPILER         mp_chip_compiler_t
+#define MP_FIGURE_TYPE_NUMBER           double
+#define MP_FIGURE_TYPE_TIME             double
+#define MP_FIGURE_TYPE_RATE             double
+#define MP_FIGURE_TYPE_BYTES            double
+#define MP_FIGURE_TYPE_NETWORK_COSTS    mp_figure_list_t
+#define MP_FIGURE_TYPE_NETWORK_SWITCHES mp_figure_list_t
+#define MP_FIGURE_TYPE_NETWORK_PAIRS    mp_figure_list_t
+#define MP_FIGURE_TYPE_MATMUL_TILE      mp_figure_list_t
+#define MP_FIGURE_TYPE_MATMUL_AGAIN     mp_figure_list_t
+#define MP_FIGURE_TYPE_MATMUL_RATES     mp_figure_list_t
+#define MP_FIGURE_TYPE_MATMUL_WRITE     mp_figure_list_t
+#define MP_FIGURE_TYPE_MATMUL_GPU       mp_figure_list_t
+#define MP_FIGURE_TYPE_ATTENTION_TPU    mp_figure_list_t
+#define MP_FIGURE_TYPE_ATTENTION_GPU    mp_figure_list_t
+#define MP_FIGURE_TYPE_ATTENTION_HEADS  mp_figure_list_t
+#define MP_FIGURE_TYPE_FUSION_AGAIN     mp_figure_list_t
 
 // Which rules of the chip model are switched off (sim/chip/rules/chip_rules.h), a bit each. `used`:
 // where the model notes which it asked for, [MP_CHIP_RULE_WORDS], written by one thread at a time;

@@ -3,14 +3,17 @@
 #define MINIPOD_TOPOLOGY_FIGURES_FIGURES_IMPL_H_
 
 #include "topology/figures/figures.h"
+#include "topology/yaml_events.h"
 
 typedef enum {
   MP_FIGURE_COMPILER,
   MP_FIGURE_NUMBER,
   MP_FIGURE_TIME,
   MP_FIGURE_RATE,
-  MP_FIGURE_BYTES,
-  MP_FIGURE_LIST,
+  MP_FIGURE_BYTES,  // the last one that is no list
+#define MP_FIGURE_LIST_TYPE(list) MP_FIGURE_##list,
+  MP_FIGURE_LISTS(MP_FIGURE_LIST_TYPE)
+#undef MP_FIGURE_LIST_TYPE
 } mp_figure_type_t;
 
 typedef struct {
@@ -26,6 +29,21 @@ enum {
 };
 extern const mp_figure_key_t mp_figure_keys[MP_FIGURE_COUNT];
 
+// The names of a list's members.
+typedef struct {
+  size_t count;
+  const char *const *names;
+} mp_figure_members_t;
+
+static inline bool mp_figure_is_list(const mp_figure_key_t *key) {
+  return key->type > MP_FIGURE_BYTES;
+}
+mp_figure_members_t mp_figure_members(const mp_figure_key_t *key);
+static inline mp_figure_list_t *mp_figure_list(const mp_figure_key_t *key,
+                                               mp_chip_figures_t *figures) {
+  return (mp_figure_list_t *)(void *)((char *)figures + key->offset);
+}
+
 // Makes a parameter missing. Not for the compiler, which a file cannot take back.
 void mp_figure_clear(const mp_figure_key_t *key, mp_chip_figures_t *figures);
 
@@ -33,7 +51,13 @@ void mp_figure_clear(const mp_figure_key_t *key, mp_chip_figures_t *figures);
 bool mp_figure_parse(const mp_figure_key_t *key, mp_str_t text, mp_chip_figures_t *figures);
 // Reads a member of a list: a number from 0.
 bool mp_figure_parse_number(mp_str_t text, double *out);
-// What a value has to be, for messages.
+// What a value that is no list has to be, for messages.
 const char *mp_figure_expected(mp_figure_type_t type);
+
+// figures_list.c: reads a list whose first event is the current one. In a mapping, members that are
+// missing keep their values, if there are any. INVALID_ARGUMENT "<origin>:<line>: key '<key>':
+// ...".
+MP_NODISCARD mp_status_t mp_figure_read_list(mp_yaml_t *yaml, const mp_figure_key_t *key,
+                                             mp_figure_list_t *in_out_list);
 
 #endif  // MINIPOD_TOPOLOGY_FIGURES_FIGURES_IMPL_H_

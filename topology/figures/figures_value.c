@@ -17,10 +17,25 @@ static const char *const g_compilers[] = {
 #undef ROW
 };
 
+#define ROW(position, name, meaning) name,
+#define NAMES(list)                  static const char *const g_names_##list[] = {MP_##list##_MEMBERS(ROW)};
+MP_FIGURE_LISTS(NAMES)
+#undef NAMES
+#undef ROW
+
+mp_figure_members_t mp_figure_members(const mp_figure_key_t *key) {
+  static const mp_figure_members_t members[] = {
+#define ROW(list) [MP_FIGURE_##list] = {MP_##list##_COUNT, g_names_##list},
+      MP_FIGURE_LISTS(ROW)
+#undef ROW
+  };
+  return members[key->type];
+}
+
 void mp_figure_clear(const mp_figure_key_t *key, mp_chip_figures_t *figures) {
   char *member = (char *)figures + key->offset;
   const double absent = NAN;
-  if (key->type == MP_FIGURE_LIST) {
+  if (mp_figure_is_list(key)) {
     memset(member, 0, sizeof(mp_figure_list_t));
   } else if (key->type != MP_FIGURE_COMPILER) {
     memcpy(member, &absent, sizeof(absent));
@@ -61,20 +76,16 @@ bool mp_figure_parse(const mp_figure_key_t *key, mp_str_t text, mp_chip_figures_
       return mp_spec_value_parse(MP_SPEC_RATE, text, member);
     case MP_FIGURE_BYTES:
       return figures_value_bytes(text, member);
-    case MP_FIGURE_LIST:
-      break;
+    default:
+      return false;
   }
-  return false;
 }
 
 const char *mp_figure_expected(mp_figure_type_t type) {
   static const char *const texts[] = {
-      [MP_FIGURE_COMPILER] = "plain, tpu or gpu",
-      [MP_FIGURE_NUMBER] = "a number from 0",
-      [MP_FIGURE_TIME] = "a time such as 1.5us",
-      [MP_FIGURE_RATE] = "a rate such as 800GB/s",
+      [MP_FIGURE_COMPILER] = "plain, tpu or gpu",  [MP_FIGURE_NUMBER] = "a number from 0",
+      [MP_FIGURE_TIME] = "a time such as 1.5us",   [MP_FIGURE_RATE] = "a rate such as 800GB/s",
       [MP_FIGURE_BYTES] = "a size such as 128MiB",
-      [MP_FIGURE_LIST] = "a list of at most 24 numbers",
   };
   return texts[type];
 }

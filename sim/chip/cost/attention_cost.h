@@ -39,26 +39,7 @@ double mp_attention_flops(const mp_attention_t *attention);
 // The seconds of the kernel, without its latency.
 double mp_attention_seconds(const mp_chip_t *chip, const mp_attention_t *attention);
 
-// The members of a figure such as `attention.splash_forward`.
-typedef enum {
-  MP_ATTENTION_TPU_SHARE,  // of the rate of bf16, inside of blocks; heads of up to 128
-  MP_ATTENTION_TPU_WIDE,   // the same of wider ones
-  MP_ATTENTION_TPU_STEP,   // ns that a block takes besides
-  MP_ATTENTION_TPU_SKIP,   // ns of a block that is all masked
-  MP_ATTENTION_TPU_ENDS,   // ns at the begin and the end of 512 rows of results
-  MP_ATTENTION_TPU_COUNT
-} mp_attention_tpu_t;
-
-// Of the figures by sequence, such as `attention.forward`: 512, 1k, 2k, 4k, 8k, 16k.
-enum { MP_ATTENTION_GPU_FIRST = 512, MP_ATTENTION_GPU_COUNT = 6 };
-
-// The members of `attention.heads`: of the rate with heads of 128.
-typedef enum {
-  MP_ATTENTION_HEADS_64,
-  MP_ATTENTION_HEADS_256,
-  MP_ATTENTION_HEADS_BACKWARD_64,
-  MP_ATTENTION_HEADS_BACKWARD_256,
-  MP_ATTENTION_HEADS_COUNT
-} mp_attention_heads_t;
+// The shortest sequence of parameters such as `attention.forward`; each next one is twice as long.
+enum { MP_ATTENTION_GPU_FIRST = 512 };
 
 #endif  // MINIPOD_SIM_CHIP_COST_ATTENTION_COST_H_

@@ -52,23 +52,11 @@ static inline double mp_matmul_bandwidth(const mp_chip_t *chip) {
 static inline double mp_matmul_near_write(const mp_chip_t *chip, bool is_narrow) {
   const mp_figure_list_t *near = &chip->figures.matmul_near_write;
   const mp_figure_list_t *write = &chip->figures.matmul_write;
-  const uint32_t i = is_narrow ? 0 : 1;
-  if (near->count != 2 || write->count != 2) return MP_MATMUL_SCRATCH_WRITE;
+  const uint32_t i = is_narrow ? MP_MATMUL_WRITE_NARROW : MP_MATMUL_WRITE_WIDE;
+  if (near->count != MP_MATMUL_WRITE_COUNT || write->count != MP_MATMUL_WRITE_COUNT)
+    return MP_MATMUL_SCRATCH_WRITE;
   return near->each[i] / write->each[i];
 }
-
-// The members of a figure such as `matmul.bf16`.
-typedef enum {
-  MP_MATMUL_GPU_LAUNCH,     // us besides the work
-  MP_MATMUL_GPU_RATE,       // of the peak, what a full wave reaches
-  MP_MATMUL_GPU_LOAD,       // GB/s with which a multiprocessor loads tiles
-  MP_MATMUL_GPU_STORE,      // GB/s with which it stores them
-  MP_MATMUL_GPU_SPLIT,      // us to add up a split k
-  MP_MATMUL_GPU_SUM,        // TB/s of the parts' sums
-  MP_MATMUL_GPU_MEMORY,     // of the memory's bandwidth, what matmuls reach
-  MP_MATMUL_GPU_SUSTAINED,  // of the peak, what long ones sustain at the limit of power
-  MP_MATMUL_GPU_COUNT
-} mp_matmul_gpu_t;
 
 bool mp_matmul_is_gpu(const mp_chip_t *chip);
 double mp_matmul_gpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel);

@@ -80,9 +80,12 @@ static mp_matmul_streams_t matmul_tpu_guess(const mp_matmul_tpu_t *p, double byt
 static double matmul_tpu_rate(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
   const mp_flop_kind_t kind = mp_chip_flop_kind(matmul->dtype);
   const mp_figure_list_t *rates = &chip->figures.matmul_rates;
-  static const mp_flop_kind_t order[] = {MP_FLOP_BF16, MP_FLOP_F32, MP_FLOP_S8, MP_FLOP_F8};
+  static const mp_flop_kind_t order[MP_MATMUL_RATES_COUNT] = {[MP_MATMUL_RATES_BF16] = MP_FLOP_BF16,
+                                                              [MP_MATMUL_RATES_F32] = MP_FLOP_F32,
+                                                              [MP_MATMUL_RATES_S8] = MP_FLOP_S8,
+                                                              [MP_MATMUL_RATES_F8] = MP_FLOP_F8};
   double rate = chip->flops[kind] / chip->flops[MP_FLOP_BF16];
-  for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]) && i < rates->count; ++i) {
+  for (uint32_t i = 0; i < rates->count; ++i) {
     if (order[i] == kind) rate = rates->each[i];
   }
   const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
@@ -117,9 +120,9 @@ static mp_matmul_tpu_t matmul_tpu_of(const mp_chip_t *chip, const mp_matmul_kern
       .matmul = kernel->matmul,
       .width = mp_dtype_bits(kernel->matmul->dtype) / 8.0,
       .out_width = mp_dtype_bits(kernel->matmul->result) / 8.0,
-      .tile_k = figures->matmul_tile.each[0],
-      .tile_columns = figures->matmul_tile.each[1],
-      .load_rows = figures->matmul_tile.each[2],
+      .tile_k = figures->matmul_tile.each[MP_MATMUL_TILE_K],
+      .tile_columns = figures->matmul_tile.each[MP_MATMUL_TILE_COLUMNS],
+      .load_rows = figures->matmul_tile.each[MP_MATMUL_TILE_ROWS],
       .step = mp_figure_or(figures->matmul_step, 0),
       .accumulate = mp_figure_or(figures->matmul_accumulate, 0),
       .fetch = mp_figure_or(figures->matmul_fetch, 0),
@@ -148,8 +151,10 @@ static double matmul_tpu_rows(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
   enum { LANES = 128 };
   const double once = mp_figure_or(chip->figures.matmul_rows, 0);
   const mp_figure_list_t *again = &chip->figures.matmul_rows_again;
-  if (!p->streams.is_rows_again || again->count != 2) return once;
-  return again->each[fmod(p->matmul->n, LANES) == 0 ? 0 : 1] * 1e-9;
+  if (!p->streams.is_rows_again || again->count != MP_MATMUL_AGAIN_COUNT) return once;
+  return again
+             ->each[fmod(p->matmul->n, LANES) == 0 ? MP_MATMUL_AGAIN_FULL : MP_MATMUL_AGAIN_OTHER] *
+         1e-9;
 }
 
 // The vector work beside a matmul. What a softmax of its rows does is the same for each tile.

@@ -23,59 +23,40 @@
 // Ops of a kernel that are looked at.
 #define CHIP_FUSION_AGAIN_MEMBERS_MOST 32
 
-// Members of the figure `fusion.again`, in their order.
-typedef enum {
-  CHIP_FUSION_AGAIN_BALANCE,  // operations while a byte comes from memory
-  CHIP_FUSION_AGAIN_LAUNCH,   // MB that come while a kernel is launched
-  // What an element of these takes, in cycles; 0: nobody measured it.
-  CHIP_FUSION_AGAIN_ADD,
-  CHIP_FUSION_AGAIN_MULTIPLY,
-  CHIP_FUSION_AGAIN_DIVIDE,
-  CHIP_FUSION_AGAIN_EXPONENTIAL,
-  CHIP_FUSION_AGAIN_EXPONENTIAL_MINUS_ONE,
-  CHIP_FUSION_AGAIN_LOG,
-  CHIP_FUSION_AGAIN_LOG_PLUS_ONE,
-  CHIP_FUSION_AGAIN_TANH,
-  CHIP_FUSION_AGAIN_SINE,
-  CHIP_FUSION_AGAIN_ROOT,
-  CHIP_FUSION_AGAIN_POWER,
-  CHIP_FUSION_AGAIN_CODES,
-  // Blocks of threads that ask the memory for all that it can give; multiprocessors.
-  CHIP_FUSION_AGAIN_BLOCKS = CHIP_FUSION_AGAIN_CODES,
-  CHIP_FUSION_AGAIN_UNITS,
-  CHIP_FUSION_AGAIN_COUNT
-} chip_fusion_again_t;
+// The members of `fusion.again` up to this one are the compiler's cycles and what it counts for
+// memory; an op that is none of them is this one.
+#define CHIP_FUSION_AGAIN_CODES MP_FUSION_AGAIN_BLOCKS
 
 // Which of them an op is; CHIP_FUSION_AGAIN_CODES: none.
-static chip_fusion_again_t chip_fusion_again_member(const mp_op_t *op) {
-  if (mp_chip_fusion_is_scaling_quotient(op)) return CHIP_FUSION_AGAIN_MULTIPLY;
+static int chip_fusion_again_member(const mp_op_t *op) {
+  if (mp_chip_fusion_is_scaling_quotient(op)) return MP_FUSION_AGAIN_MULTIPLY;
   switch (op->code) {
     case MP_OP_ADD:
     case MP_OP_SUBTRACT:
-      return CHIP_FUSION_AGAIN_ADD;
+      return MP_FUSION_AGAIN_ADD;
     case MP_OP_MULTIPLY:
-      return CHIP_FUSION_AGAIN_MULTIPLY;
+      return MP_FUSION_AGAIN_MULTIPLY;
     case MP_OP_DIVIDE:
-      return CHIP_FUSION_AGAIN_DIVIDE;
+      return MP_FUSION_AGAIN_DIVIDE;
     case MP_OP_EXPONENTIAL:
     case MP_OP_LOGISTIC:
-      return CHIP_FUSION_AGAIN_EXPONENTIAL;
+      return MP_FUSION_AGAIN_EXPONENTIAL;
     case MP_OP_EXPONENTIAL_MINUS_ONE:
-      return CHIP_FUSION_AGAIN_EXPONENTIAL_MINUS_ONE;
+      return MP_FUSION_AGAIN_EXPONENTIAL_MINUS_ONE;
     case MP_OP_LOG:
-      return CHIP_FUSION_AGAIN_LOG;
+      return MP_FUSION_AGAIN_LOG;
     case MP_OP_LOG_PLUS_ONE:
-      return CHIP_FUSION_AGAIN_LOG_PLUS_ONE;
+      return MP_FUSION_AGAIN_LOG_PLUS_ONE;
     case MP_OP_TANH:
-      return CHIP_FUSION_AGAIN_TANH;
+      return MP_FUSION_AGAIN_TANH;
     case MP_OP_SINE:
     case MP_OP_COSINE:
-      return CHIP_FUSION_AGAIN_SINE;
+      return MP_FUSION_AGAIN_SINE;
     case MP_OP_SQRT:
     case MP_OP_RSQRT:
-      return CHIP_FUSION_AGAIN_ROOT;
+      return MP_FUSION_AGAIN_ROOT;
     case MP_OP_POWER:
-      return CHIP_FUSION_AGAIN_POWER;
+      return MP_FUSION_AGAIN_POWER;
     default:
       return CHIP_FUSION_AGAIN_CODES;
   }
@@ -90,10 +71,10 @@ static const double *chip_fusion_again_figures(const mp_chip_fusion_find_t *find
 
 // Bytes that come from memory while the compiler takes an op to be done.
 static double chip_fusion_again_work(const double *figures, const mp_op_t *op) {
-  const chip_fusion_again_t member = chip_fusion_again_member(op);
+  const int member = chip_fusion_again_member(op);
   double cycles = CHIP_FUSION_AGAIN_CYCLES;
   if (member < CHIP_FUSION_AGAIN_CODES && figures[member] > 0) cycles = figures[member];
-  return cycles * mp_chip_fusion_op_count(op) / figures[CHIP_FUSION_AGAIN_BALANCE];
+  return cycles * mp_chip_fusion_op_count(op) / figures[MP_FUSION_AGAIN_BALANCE];
 }
 
 // Ops that make a value, each once.
@@ -169,7 +150,7 @@ static void chip_fusion_again_add(const double *figures, const mp_op_t *op, bool
                                   chip_fusion_again_kernel_t *kernel) {
   if (op->code == MP_OP_REDUCE) {
     const double summed = mp_chip_fusion_value_count(op->operands[0]);
-    kernel->work += figures[CHIP_FUSION_AGAIN_ADD] * summed / figures[CHIP_FUSION_AGAIN_BALANCE];
+    kernel->work += figures[MP_FUSION_AGAIN_ADD] * summed / figures[MP_FUSION_AGAIN_BALANCE];
   } else if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
     kernel->work += chip_fusion_again_work(figures, op);
   }
@@ -235,8 +216,8 @@ static chip_fusion_again_ways_t chip_fusion_again_ways(const mp_chip_fusion_find
       .work = chip_fusion_again_chain(find, figures, op, CHIP_FUSION_AGAIN_CHAIN_MOST),
       .in = mp_chip_fusion_source_bytes(find, result, CHIP_FUSION_AGAIN_OPS_MOST),
       .out = mp_work_bytes_of(result->type)};
-  ways.written = chip_fusion_again_both(ways.work, ways.in + ways.out) +
-                 figures[CHIP_FUSION_AGAIN_LAUNCH] * 1e6;
+  ways.written =
+      chip_fusion_again_both(ways.work, ways.in + ways.out) + figures[MP_FUSION_AGAIN_LAUNCH] * 1e6;
   return ways;
 }
 

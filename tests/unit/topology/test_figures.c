@@ -80,6 +80,42 @@ static void a_circle_of_files_is_refused(void **state) {
   for (size_t i = 0; i < 3; ++i) assert_int_equal(remove(texts[i][0]), 0);
 }
 
+static void read(const char *text, mp_chip_figures_t *out) {
+  assert_ok(mp_chip_figures_read("my.yaml", mp_str(text), out));
+}
+
+static void members_of_lists_have_names(void **state) {
+  (void)state;
+  mp_chip_figures_t named, bare, some;
+  read("matmul:\n  tile: {rows: 3, k: 1, columns: 2}\n", &named);
+  read("matmul:\n  tile: [1, 2, 3]\n", &bare);
+  assert_int_equal(named.matmul_tile.count, MP_MATMUL_TILE_COUNT);
+  assert_true(named.matmul_tile.each[MP_MATMUL_TILE_ROWS] == 3);
+  assert_memory_equal(&named.matmul_tile, &bare.matmul_tile, sizeof(bare.matmul_tile));
+  // Of a chip that the file is like, the members that are not given.
+  read("like: v5e\nmatmul:\n  tile:\n    rows: 40\n", &some);
+  assert_true(some.matmul_tile.each[MP_MATMUL_TILE_ROWS] == 40);
+  assert_true(some.matmul_tile.each[MP_MATMUL_TILE_K] == 128);
+}
+
+static void wrong_members_are_refused(void **state) {
+  (void)state;
+  expect_refusal("matmul:\n  tile: {k: 1,\n    row: 2}\n",
+                 "my.yaml:3: key 'matmul.tile': no member 'row', did you mean rows; its 3 members "
+                 "are k, columns, rows");
+  expect_refusal("matmul:\n  tile: {k: 1, rows: 2}\n",
+                 "my.yaml:2: key 'matmul.tile': missing: columns; its 3 members are");
+  expect_refusal("like: h100\nmatmul:\n  tile: {k: 1, rows: 2}\n", "missing: columns");
+  expect_refusal("matmul:\n  tile: {k: 1, k: 2}\n", "key 'matmul.tile': twice: k");
+  expect_refusal("matmul:\n  tile: {k: -1}\n", "expected a number from 0 for k;");
+  expect_refusal("matmul:\n  tile: {k: [1]}\n", "expected a number from 0 for k;");
+  expect_refusal("matmul:\n  tile: {[k]: 1}\n", "expected the name of a member;");
+  expect_refusal("matmul:\n  tile: [1, 2]\n", "too few numbers; its 3 members are");
+  expect_refusal("matmul:\n  tile: [1, 2, 3, 4]\n", "too many numbers; its 3 members are");
+  expect_refusal("matmul:\n  tile: 3\n", "expected names and numbers; its 3 members are");
+  expect_refusal("matmul:\n  step: {k: 3}\n", "key 'matmul.step': expected a time");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(like_chips_share_what_is_not_their_own),
@@ -87,6 +123,8 @@ int main(void) {
       cmocka_unit_test(none_removes_a_parameter),
       cmocka_unit_test(the_chip_to_be_like_is_checked),
       cmocka_unit_test(a_circle_of_files_is_refused),
+      cmocka_unit_test(members_of_lists_have_names),
+      cmocka_unit_test(wrong_members_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

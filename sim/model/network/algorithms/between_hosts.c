@@ -8,9 +8,15 @@
 
 enum { LL, LL128, SIMPLE, PROTOCOLS };
 
-// Positions in the lists of figures: each has a number for each protocol. Microseconds at the
-// start, of a step in a host, of a step between hosts; the share of the cards' rate.
-enum { START = 0, INNER = 3, OUTER = 6, SHARE = 9, LL_MOST = 12, COSTS_COUNT = 13 };
+// Positions in the lists of parameters of the first protocol's number; the others follow.
+enum {
+  START = MP_NETWORK_COSTS_START,
+  INNER = MP_NETWORK_COSTS_INNER,
+  OUTER = MP_NETWORK_COSTS_OUTER,
+  SHARE = MP_NETWORK_COSTS_SHARE,
+  LL_MOST = MP_NETWORK_COSTS_LL_MOST,
+  COSTS_COUNT = MP_NETWORK_COSTS_COUNT
+};
 
 // A group and its cards.
 typedef struct {
@@ -119,33 +125,36 @@ static cost_t between_hosts_tree(const between_t *b, int p) {
 // Of switches that add in each host, and a tree between them: start, step between hosts, share.
 static cost_t between_hosts_switches(const between_t *b) {
   const double *each = b->network->figures.network_switch_tree.each;
-  const double step = fmax(each[1] * 1e-6, b->given);
-  const double latency = each[0] * 1e-6 + 2 * floor(log2(b->hosts)) * step;
+  const double step = fmax(each[MP_NETWORK_SWITCHES_STEP] * 1e-6, b->given);
+  const double latency = each[MP_NETWORK_SWITCHES_START] * 1e-6 + 2 * floor(log2(b->hosts)) * step;
   const double bytes = (b->hosts > 2 ? 2 : 1) * (b->size - 1) / b->size * b->bytes;
-  return (cost_t){latency, each[2], latency + bytes / (each[2] * b->rate)};
+  return (cost_t){latency, each[MP_NETWORK_SWITCHES_SHARE],
+                  latency + bytes / (each[MP_NETWORK_SWITCHES_SHARE] * b->rate)};
 }
 
 // Exchanges of pairs: start, step of each doubling, time of each member, share.
 static cost_t between_hosts_pairs(const between_t *b) {
   const double *each = b->network->figures.network_pairs.each;
-  const double step = fmax(each[1] * 1e-6, b->given);
-  const double latency = (each[0] + b->size * each[2]) * 1e-6 + floor(log2(b->hosts)) * step;
+  const double step = fmax(each[MP_NETWORK_PAIRS_DOUBLING] * 1e-6, b->given);
+  const double latency =
+      (each[MP_NETWORK_PAIRS_START] + b->size * each[MP_NETWORK_PAIRS_MEMBER]) * 1e-6 +
+      floor(log2(b->hosts)) * step;
   const double bytes = (b->size - 1) / b->size * b->bytes;
-  return (cost_t){latency, each[3], latency + bytes / (each[3] * b->rate)};
+  return (cost_t){latency, each[MP_NETWORK_PAIRS_SHARE],
+                  latency + bytes / (each[MP_NETWORK_PAIRS_SHARE] * b->rate)};
 }
 
 // By the protocol that is soonest done. Seconds INFINITY: the group has no such algorithm.
 static cost_t between_hosts_cost(const between_t *b, mp_algorithm_t algorithm) {
-  enum { SWITCHES_COUNT = 3, PAIRS_COUNT = 4 };
   const mp_chip_figures_t *figures = &b->network->figures;
   const bool is_sum = b->kind == MP_COLLECTIVE_ALL_REDUCE;
   cost_t best = {0, 1, INFINITY};
   switch (algorithm) {
     case MP_ALGORITHM_HIERARCHICAL:
-      if (!is_sum || figures->network_switch_tree.count != SWITCHES_COUNT) return best;
+      if (!is_sum || figures->network_switch_tree.count != MP_NETWORK_SWITCHES_COUNT) return best;
       return b->size > b->hosts ? between_hosts_switches(b) : best;
     case MP_ALGORITHM_HALVING_DOUBLING:
-      if (is_sum || figures->network_pairs.count != PAIRS_COUNT) return best;
+      if (is_sum || figures->network_pairs.count != MP_NETWORK_PAIRS_COUNT) return best;
       return b->size == b->hosts ? between_hosts_pairs(b) : best;
     case MP_ALGORITHM_TREE:
       if (!is_sum || figures->network_tree.count != COSTS_COUNT) return best;
