@@ -320,24 +320,38 @@ static mp_status_t chip_program_block(mp_chip_builder_t *b, const mp_block_t *bl
 
 // ---- the chip program ----
 
-static mp_status_t chip_program_main(mp_chip_builder_t *b) {
-  mp_module_t *module = b->program->partitioned;
-  MP_RETURN_IF_ERROR(mp_chip_fusions_find(module, &b->chip->figures, b->scratch, &b->fusions));
+// For steps: what says which layout copies have a kernel, and which item makes the results of an
+// op.
+static mp_status_t chip_program_make_tables(mp_chip_builder_t *b) {
+  const uint32_t num_copies = b->fusions.layouts.copies.count;
   MP_RETURN_IF_ERROR(mp_chip_order_find_uses(b));
-  b->copied = MP_ARENA_ARRAY(b->scratch, bool, (size_t)b->fusions.layouts.copies.count + 1);
+  b->copied = MP_ARENA_ARRAY(b->scratch, bool, (size_t)num_copies + 1);
   MP_RETURN_IF_NULL(b->copied);
-  for (uint32_t i = 0; i < b->fusions.layouts.copies.count; ++i) b->copied[i] = false;
+  for (uint32_t i = 0; i < num_copies; ++i) b->copied[i] = false;
   b->items = MP_ARENA_ARRAY(b->scratch, uint32_t, (size_t)b->position + 1);
   MP_RETURN_IF_NULL(b->items);
   for (uint32_t i = 0; i < b->position; ++i) b->items[i] = UINT32_MAX;
-  MP_RETURN_IF_ERROR(chip_program_block(b, module->main->body));
-  MP_RETURN_IF_ERROR(mp_chip_copy_results(b));
+  return NULL;
+}
+
+// Kernels with their costs, collectives and control flow, in the order of the schedule.
+static mp_status_t chip_program_make_steps(mp_chip_builder_t *b) {
   uint32_t step;
+  MP_RETURN_IF_ERROR(chip_program_make_tables(b));
+  MP_RETURN_IF_ERROR(chip_program_block(b, b->program->partitioned->main->body));
+  MP_RETURN_IF_ERROR(mp_chip_copy_results(b));
+  const mp_chip_step_t end = {.kind = MP_CHIP_STEP_END, .rounds = -1};
+  return chip_program_add_step(b, &end, &step);
+}
+
+// The passes of the chip's compiler.
+static mp_status_t chip_program_compile(mp_chip_builder_t *b) {
+  const mp_chip_figures_t *figures = &b->chip->figures;
   MP_RETURN_IF_ERROR(
-      chip_program_add_step(b, &(mp_chip_step_t){.kind = MP_CHIP_STEP_END, .rounds = -1}, &step));
+      mp_chip_fusions_find(b->program->partitioned, figures, b->scratch, &b->fusions));
+  MP_RETURN_IF_ERROR(chip_program_make_steps(b));
   const mp_memory_rings_t rings = {b->rings.count, b->rings.items};
-  return mp_chip_memory_plan(&b->chip->figures, &b->fusions, b->program, &rings, b->arena,
-                             &b->memory);
+  return mp_chip_memory_plan(figures, &b->fusions, b->program, &rings, b->arena, &b->memory);
 }
 
 static uint32_t chip_program_num_tracks(const mp_chip_t *chip) {
@@ -357,7 +371,7 @@ mp_status_t mp_chip_program_create_linked(const mp_chip_t *chip, const mp_progra
   mp_chip_program_t *chip_program = MP_ARENA_NEW(arena, mp_chip_program_t);
   MP_RETURN_IF_NULL(chip_program);
   MP_RETURN_IF_ERROR(mp_arena_create(&b.scratch));
-  const mp_status_t status = chip_program_main(&b);
+  const mp_status_t status = chip_program_compile(&b);
   mp_arena_release(b.scratch);
   if (status != NULL) return status;
   *chip_program = (mp_chip_program_t){.program = program,

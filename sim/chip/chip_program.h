@@ -1,4 +1,4 @@
-// the chip program: what the described chip would run where this machine runs a program.
+// The chip program: what the described chip would run where this machine runs a program.
 //
 // A partitioned program has two lives. sim/plan makes what this machine runs; the chip program is
 // made, from the program before anything was fused, of what the compiler of the described chip
@@ -21,7 +21,7 @@
 
 // A kernel of the chip, or a copy that it makes.
 typedef struct {
-  const mp_op_t *op;  // that leads it (fusions/fusion.h); of a copy: for which it is made
+  const mp_op_t *op;  // that leads it (fuse/chip_fusion.h); of a copy: for which it is made
   const char *name;   // "dot_general", "copy"; borrowed
   mp_work_class_t work_class;
   mp_flop_kind_t kind;            // of a matmul of matrices; F32 if it is none

@@ -95,7 +95,7 @@ static mp_status_t chip_fusion_op(mp_chip_fusion_find_t *find, const mp_op_t *op
   const bool is_kernel = may_be_kernel && !is_of_host && !crosses;
   const uint32_t place = find->place--;
   if (op->code == MP_OP_WHILE) {
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->scratch_arena, &find->bodies, op->regions[1]));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->bodies, op->regions[1]));
   }
   if (role == MP_OP_ROLE_CONTROL) {
     for (uint32_t i = 0; i < op->num_regions; ++i) {
@@ -133,40 +133,41 @@ static mp_status_t chip_fusion_sweep(mp_chip_fusion_find_t *find, const mp_block
 
 // ---- all ----
 
-static mp_chip_fusion_find_t chip_fusion_rules(const mp_chip_figures_t *figures) {
+static void chip_fusion_set_limits(mp_chip_fusion_find_t *find, const mp_chip_figures_t *figures) {
   enum { TPU_ROW = 8192 };
-  mp_chip_fusion_find_t find = {.compiler = figures->compiler, .place = MP_CHIP_FUSION_NONE - 1};
   double row = 0;
   if (figures->compiler == MP_CHIP_COMPILER_TPU) row = TPU_ROW;
   if (figures->compiler == MP_CHIP_COMPILER_GPU) row = MP_CHIP_FUSION_GPU_ROW;
-  find.rows_most = mp_figure_or(figures->fusion_row, row);
-  find.matmul_rows_most = mp_figure_or(figures->fusion_matmul_row, 0);
-  find.mixed_rows_most = mp_figure_or(figures->fusion_mixed_row, find.matmul_rows_most);
-  find.scratch = mp_figure_or(figures->memory_scratch, 0);
-  find.resident = mp_figure_or(figures->matmul_resident, 0);
-  find.figures = figures;
-  find.is_shared_out = mp_figure_or(figures->fusion_cores, 1) > 1;
-  return find;
+  find->compiler = figures->compiler;
+  find->rows_most = mp_figure_or(figures->fusion_row, row);
+  find->matmul_rows_most = mp_figure_or(figures->fusion_matmul_row, 0);
+  find->mixed_rows_most = mp_figure_or(figures->fusion_mixed_row, find->matmul_rows_most);
+  find->scratch = mp_figure_or(figures->memory_scratch, 0);
+  find->resident = mp_figure_or(figures->matmul_resident, 0);
+  find->figures = figures;
+  find->is_shared_out = mp_figure_or(figures->fusion_cores, 1) > 1;
+}
+
+static mp_status_t chip_fusion_fuse(mp_chip_fusion_find_t *find) {
+  MP_RETURN_IF_ERROR(mp_chip_fusion_note_uses(find, find->main));
+  return chip_fusion_sweep(find, find->main);
 }
 
 mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *figures,
                                  mp_arena_t *arena, mp_chip_fusions_t *out_fusions) {
-  mp_chip_fusion_find_t find = chip_fusion_rules(figures);
-  find.arena = arena;
-  find.out = out_fusions;
-  find.main = module->main->body;
-  find.arg_attrs = module->main->arg_attrs;
+  mp_chip_fusion_find_t find = {.place = MP_CHIP_FUSION_NONE - 1,
+                                .arena = arena,
+                                .out = out_fusions,
+                                .main = module->main->body,
+                                .arg_attrs = module->main->arg_attrs};
+  chip_fusion_set_limits(&find, figures);
   *out_fusions = (mp_chip_fusions_t){0};
   const uint32_t num_values = mp_module_number_values(module);
   if (figures->compiler == MP_CHIP_COMPILER_TPU) {
     MP_RETURN_IF_ERROR(mp_layouts_assign(module, num_values, arena, &out_fusions->layouts));
   }
-  MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
-  mp_status_t status = mp_chip_fusion_note_uses(&find, module->main->body);
-  if (status == NULL) status = chip_fusion_sweep(&find, module->main->body);
-  if (status == NULL) status = mp_chip_fusion_find_bytes(&find);
-  mp_arena_release(find.scratch_arena);
-  return status;
+  MP_RETURN_IF_ERROR(chip_fusion_fuse(&find));
+  return mp_chip_fusion_assign_spaces(&find);
 }
 
 const mp_chip_fusion_t *mp_chip_fusion_at(const mp_chip_fusions_t *fusions, const mp_op_t *op) {

@@ -75,10 +75,9 @@ typedef struct {
   mp_layouts_t layouts;  // of a TPU's arrays; of other chips without values
 } mp_chip_fusions_t;
 
-// Finds the fusions of main's ops, those in its control flow among them, as the compiler of a chip
-// with these figures makes them. What is found lies in `arena`. The only error is that memory is
-// short.
-// Numbers the module's values.
+// Three passes of the compiler of a chip with these figures, over main's ops and those in its
+// control flow: assigns layouts, fuses, and assigns VMEM. Numbers the module's values. Everything
+// is allocated in `arena`. The only error is that memory is short.
 MP_NODISCARD mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *figures,
                                               mp_arena_t *arena, mp_chip_fusions_t *out_fusions);
 

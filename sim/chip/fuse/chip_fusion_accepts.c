@@ -50,7 +50,7 @@ static bool chip_fusion_accepts_takes_result(const mp_chip_fusion_find_t *find,
   const mp_chip_fusion_t *fusion = &find->out->fusions.items[user->fusion];
   const mp_chip_fusion_kind_t kind = find->states.items[user->fusion].kind;
   if (!user->is_along || user->is_reused) return false;
-  if (fusion->is_rows && (at->kind != MP_CHIP_FUSION_PRODUCT ||
+  if (fusion->is_rows && (at->kind != MP_CHIP_FUSION_MATMUL ||
                           !mp_chip_fusion_makes_rows(find, at->op, user->fusion))) {
     return false;
   }
@@ -152,7 +152,7 @@ static bool chip_fusion_accepts_is_cheap(const mp_chip_fusion_find_t *find,
 
 bool mp_chip_fusion_accepts(const mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
                             const mp_chip_fusion_user_t *user) {
-  if (at->kind == MP_CHIP_FUSION_PRODUCT) {
+  if (at->kind == MP_CHIP_FUSION_MATMUL) {
     return chip_fusion_accepts_takes_result(find, at, user) ||
            chip_fusion_accepts_takes_factor(find, at, user);
   }
@@ -183,7 +183,7 @@ bool mp_chip_fusion_accepts(const mp_chip_fusion_find_t *find, const mp_chip_fus
   }
   // A library's matmul is as it is.
   if (find->compiler == MP_CHIP_COMPILER_GPU &&
-      find->states.items[user->fusion].kind == MP_CHIP_FUSION_PRODUCT) {
+      find->states.items[user->fusion].kind == MP_CHIP_FUSION_MATMUL) {
     return false;
   }
   return chip_fusion_accepts_is_cheap(find, at, user);

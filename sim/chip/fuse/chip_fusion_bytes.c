@@ -359,12 +359,12 @@ static mp_status_t chip_fusion_bytes_sum(mp_chip_fusion_find_t *find, uint32_t n
 }
 
 // Fusions were found from the end to the beginning.
-mp_status_t mp_chip_fusion_find_bytes(mp_chip_fusion_find_t *find) {
+mp_status_t mp_chip_fusion_assign_spaces(mp_chip_fusion_find_t *find) {
   const uint32_t count = find->out->fusions.count;
   mp_chip_fusion_scratch_t scratch = {.last_matmul = MP_CHIP_FUSION_NONE,
                                       .previous = MP_CHIP_FUSION_NONE};
-  scratch.freed_kept = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
-  scratch.freed_fetched = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
+  scratch.freed_kept = MP_ARENA_ARRAY(find->arena, double, (size_t)count + 1);
+  scratch.freed_fetched = MP_ARENA_ARRAY(find->arena, double, (size_t)count + 1);
   MP_RETURN_IF_NULL(scratch.freed_kept);
   MP_RETURN_IF_NULL(scratch.freed_fetched);
   for (uint32_t number = count; number-- > 0;) {

@@ -67,7 +67,7 @@ typedef struct {
   double resident;          // the largest operand of a matmul that is copied there before
   const mp_block_t *main;
   const mp_attr_t *const *arg_attrs;  // of main's arguments; NULL: they have none
-  mp_arena_t *arena, *scratch_arena;
+  mp_arena_t *arena;
   mp_chip_fusions_t *out;
   MP_ARRAY(mp_chip_fusion_state_t) states;  // as out->fusions
   MP_ARRAY(mp_chip_fusion_use_t) uses;
@@ -100,7 +100,7 @@ bool mp_chip_fusion_has_member(const mp_chip_fusion_find_t *find, const mp_chip_
 // The sides on which what a member reads as operand `operand` is.
 static inline uint8_t mp_chip_fusion_sides(const mp_chip_fusion_member_t *member,
                                            mp_chip_fusion_kind_t kind, uint32_t operand) {
-  if (kind != MP_CHIP_FUSION_PRODUCT) return member->sides;
+  if (kind != MP_CHIP_FUSION_MATMUL) return member->sides;
   if ((member->sides & (MP_CHIP_FUSION_LHS | MP_CHIP_FUSION_RHS)) != 0) {
     return operand == 0 ? MP_CHIP_FUSION_INNER_LHS : MP_CHIP_FUSION_INNER_RHS;
   }
@@ -275,6 +275,6 @@ void mp_chip_fusion_fetch_factor(mp_chip_fusion_find_t *find, mp_chip_fusion_scr
 // ---- chip_fusion_bytes.c ----
 
 // Finds what each fusion reads and writes, and which values stay in VMEM.
-MP_NODISCARD mp_status_t mp_chip_fusion_find_bytes(mp_chip_fusion_find_t *find);
+MP_NODISCARD mp_status_t mp_chip_fusion_assign_spaces(mp_chip_fusion_find_t *find);
 
 #endif  // MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_IMPL_H_

@@ -23,8 +23,8 @@ static void chip_fusion_join_add_work(mp_chip_fusion_find_t *find, uint32_t numb
   sum->transcendentals += at->work.transcendentals;
   sum->vector_flops += at->work.vector_flops;
   sum->vector_transcendentals += at->work.vector_transcendentals;
-  if (fusion->has_hero && state->kind == MP_CHIP_FUSION_PRODUCT &&
-      at->kind == MP_CHIP_FUSION_PRODUCT) {
+  if (fusion->has_hero && state->kind == MP_CHIP_FUSION_MATMUL &&
+      at->kind == MP_CHIP_FUSION_MATMUL) {
     fusion->inner = at->work.matmul;
     return;
   }
@@ -32,7 +32,7 @@ static void chip_fusion_join_add_work(mp_chip_fusion_find_t *find, uint32_t numb
     if (!fusion->has_hero) {
       sum->work_class = chip_fusion_join_class(sum->work_class, at->work.work_class);
     }
-  } else if (!fusion->has_hero || at->kind == MP_CHIP_FUSION_PRODUCT) {
+  } else if (!fusion->has_hero || at->kind == MP_CHIP_FUSION_MATMUL) {
     fusion->hero = at->op;
     fusion->has_hero = true;
     sum->work_class = at->work.work_class;
@@ -49,7 +49,7 @@ mp_status_t mp_chip_fusion_join(mp_chip_fusion_find_t *find, const mp_chip_fusio
   mp_chip_fusions_t *out = find->out;
   mp_chip_fusion_t *fusion = &out->fusions.items[user->fusion];
   const mp_chip_fusion_member_t member = {at->op,
-                                          user->is_along && at->kind != MP_CHIP_FUSION_PRODUCT,
+                                          user->is_along && at->kind != MP_CHIP_FUSION_MATMUL,
                                           user->sides, fusion->first_member};
   fusion->first_member = out->members.count;
   ++find->states.items[user->fusion].num_members;
@@ -96,7 +96,7 @@ mp_status_t mp_chip_fusion_begin(mp_chip_fusion_find_t *find, const mp_chip_fusi
                                         .kind = at->kind};
   const mp_chip_fusion_entry_t entry = {mp_hash_pointer(at->op), number};
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->fusions, fresh));
-  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->scratch_arena, &find->states, state));
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->states, state));
   MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->arena, &find->out->by_last, &entry));
   return mp_chip_fusion_join(
       find, at,

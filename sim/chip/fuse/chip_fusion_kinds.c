@@ -72,7 +72,7 @@ static mp_chip_fusion_kind_t chip_fusion_kinds_of_class(const mp_chip_figures_t 
   switch (work_class) {
     case MP_WORK_MATMUL:
     case MP_WORK_CONVOLUTION:
-      return mp_chip_fusion_is_sum(figures, op) ? MP_CHIP_FUSION_REDUCTION : MP_CHIP_FUSION_PRODUCT;
+      return mp_chip_fusion_is_sum(figures, op) ? MP_CHIP_FUSION_REDUCTION : MP_CHIP_FUSION_MATMUL;
     case MP_WORK_REDUCTION:
       return MP_CHIP_FUSION_REDUCTION;
     case MP_WORK_WINDOW:
@@ -219,7 +219,7 @@ bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,
     case MP_CHIP_FUSION_LOOP:
       if (op->code == MP_OP_CONCATENATE) return chip_fusion_kinds_takes_part(figures, op, operand);
       return op->code != MP_OP_GATHER || operand != 0;
-    case MP_CHIP_FUSION_PRODUCT:
+    case MP_CHIP_FUSION_MATMUL:
       // A library's kernels take arrays.
       return figures->compiler != MP_CHIP_COMPILER_GPU;
     case MP_CHIP_FUSION_REDUCTION:
@@ -437,7 +437,7 @@ const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const 
   }
   value = mp_chip_fusion_root(value);
   if (figures->compiler != MP_CHIP_COMPILER_GPU) return value;
-  return kind == MP_CHIP_FUSION_PRODUCT ? chip_fusion_kinds_factor(op, operand) : value;
+  return kind == MP_CHIP_FUSION_MATMUL ? chip_fusion_kinds_factor(op, operand) : value;
 }
 
 bool mp_chip_fusion_scales(const mp_chip_figures_t *figures, const mp_op_t *op) {

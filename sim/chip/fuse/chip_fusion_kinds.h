@@ -10,7 +10,7 @@
 
 typedef enum {
   MP_CHIP_FUSION_LOOP,       // computes its result element by element wherever it is wanted
-  MP_CHIP_FUSION_PRODUCT,    // of matrices, or a convolution
+  MP_CHIP_FUSION_MATMUL,     // of matrices, or a convolution
   MP_CHIP_FUSION_REDUCTION,  // of some dimensions, of one array or of several
   MP_CHIP_FUSION_WINDOW,     // of windows: can compute its operands
   MP_CHIP_FUSION_UPDATE,     // changes a part of an array in place: can compute that part

@@ -148,7 +148,7 @@ bool mp_chip_fusion_chains(const mp_chip_fusion_find_t *find, const mp_op_t *op,
   const mp_chip_fusion_t *fusion = &find->out->fusions.items[user->fusion];
   if (find->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
   if (fusion->is_rows || fusion->inner.batch > 0) return false;
-  if (find->states.items[user->fusion].kind != MP_CHIP_FUSION_PRODUCT) return false;
+  if (find->states.items[user->fusion].kind != MP_CHIP_FUSION_MATMUL) return false;
   if (user->sides != MP_CHIP_FUSION_LHS && user->sides != MP_CHIP_FUSION_RHS) return false;
   return chip_fusion_matmuls_chain(&work->matmul, &fusion->work.matmul,
                                    user->sides == MP_CHIP_FUSION_LHS) &&

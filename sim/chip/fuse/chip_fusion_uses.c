@@ -12,7 +12,7 @@ mp_status_t mp_chip_fusion_use(mp_chip_fusion_find_t *find, const mp_value_t *va
   const mp_chip_fusion_use_t use = {
       user->fusion, entry->first_use, user->is_along, user->is_reused, user->sides, op, emitted};
   entry->first_use = find->uses.count;
-  return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
+  return MP_ARRAY_PUSH(find->arena, &find->uses, use);
 }
 
 static mp_status_t chip_fusion_uses_in_memory_at(mp_chip_fusion_find_t *find,
@@ -89,7 +89,7 @@ static mp_status_t chip_fusion_uses_add_user(mp_chip_fusion_find_t *find,
   state->user = find->users.count;
   const mp_chip_fusion_user_t user = {number, use->is_along, use->is_reused, use->sides,
                                       num_slices};
-  return MP_ARRAY_PUSH(find->scratch_arena, &find->users, user);
+  return MP_ARRAY_PUSH(find->arena, &find->users, user);
 }
 
 mp_status_t mp_chip_fusion_add_users(mp_chip_fusion_find_t *find, const mp_value_t *value,

@@ -14,7 +14,7 @@ mp_status_t mp_chip_fusion_value(mp_chip_fusion_find_t *find, const mp_value_t *
                                           .written_by = MP_CHIP_FUSION_NONE,
                                           .made_by = MP_CHIP_FUSION_NONE,
                                           .reader = MP_CHIP_FUSION_NONE};
-    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->scratch_arena, &find->values, &fresh));
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->arena, &find->values, &fresh));
     MP_HASH_MAP_GET(&find->values, hash, entry);
   }
   *out = entry;

@@ -58,7 +58,7 @@ static uint64_t pod_profile_program_id(uint64_t hash) {
 }
 
 // MemoryAccessBreakdown of XProf's op_metrics.proto: all of a kernel's bytes go through the memory
-// of the device. the chip program does not tell those that are written from those that are read,
+// of the device. The chip program does not tell those that are written from those that are read,
 // and XProf adds up what is called one or the other: they are all called read.
 static void pod_profile_print_accesses(uint64_t bytes, mp_strbuf_t *out) {
   enum { BREAKDOWN_ACCESSED = 1, ACCESSED_TYPE = 1, ACCESSED_SPACE = 2, ACCESSED_BYTES = 3 };
