@@ -155,6 +155,8 @@ BY_HAND = {
   (PAGES + "frameworks.md", "export JAX_PLATFORMS=minipod MINIPOD_TOPOLOGY=v5e:16x16"):
     "MaxText has a hundred packages: tools/foreign/run.py frameworks maxtext",
   ("tests/README.md", "tools/test --jax 0.9.2"): "whole runs on other versions of JAX",
+  ("tests/fixtures/chip_text/README.md", ".venv/bin/python tests/e2e/command/test_chip_text.py --write"):
+    "writes into the tree what test_chip_text.py compares",
   ("tools/README.md", ".venv/bin/python tools/bench/table.py reductions --filter softmax"): "measures: wants a quiet machine",
   ("tools/chip/README.md", "python3.12 -m venv oracle"): "compilers of chips, and hours; test_chip_texts.py has their texts",
   ("tools/foreign/README.md", "python3 tools/foreign/run.py frameworks"): "10 GB from the network",
