@@ -6,6 +6,7 @@
 #include "sim/base/assert.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/rules/chip_rules.h"
+#include "sim/chip/spaces/spaces.h"
 #include "sim/plan/plan.h"
 #include "sim/work/rounds.h"
 
@@ -347,8 +348,9 @@ static mp_status_t chip_program_make_steps(mp_chip_builder_t *b) {
 // The passes of the chip's compiler.
 static mp_status_t chip_program_compile(mp_chip_builder_t *b) {
   const mp_chip_figures_t *figures = &b->chip->figures;
-  MP_RETURN_IF_ERROR(
-      mp_chip_fusions_find(b->program->partitioned, figures, b->scratch, &b->fusions));
+  mp_module_t *module = b->program->partitioned;
+  MP_RETURN_IF_ERROR(mp_chip_fusions_find(module, figures, b->scratch, &b->fusions));
+  MP_RETURN_IF_ERROR(mp_spaces_assign(module, figures, b->scratch, &b->fusions));
   MP_RETURN_IF_ERROR(chip_program_make_steps(b));
   const mp_memory_rings_t rings = {b->rings.count, b->rings.items};
   return mp_chip_memory_plan(figures, &b->fusions, b->program, &rings, b->arena, &b->memory);

@@ -92,7 +92,7 @@ mp_status_t mp_chip_copy_held(mp_chip_builder_t *b, const mp_op_t *loop, uint32_
   if (next->op->code == MP_OP_SCATTER && compiler == MP_CHIP_COMPILER_GPU) return NULL;
   const mp_chip_fusion_access_t *write = chip_rounds_clash(b, body, &body->args[i], next);
   if (write == NULL || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_copy)) return NULL;
-  if (!write->is_scratch) return mp_chip_add_copy(b, loop, 2 * write->bytes);
+  if (write->space == MP_SPACE_HBM) return mp_chip_add_copy(b, loop, 2 * write->bytes);
   int64_t elements = 0;
   if (!mp_type_num_elements(next->type, &elements)) return NULL;
   return mp_chip_put_kernel(

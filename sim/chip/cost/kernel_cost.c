@@ -68,13 +68,13 @@ static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
 static double kernel_cost_near(const mp_chip_t *chip, const mp_chip_fusion_t *fusion,
                                const mp_op_t *op) {
   enum { TIMES = 10 };
-  const double all = fusion->bytes + fusion->scratch_bytes;
+  const double all = fusion->bytes + fusion->vmem_bytes;
   const bool is_window = op->code == MP_OP_REDUCE_WINDOW || op->code == MP_OP_SELECT_AND_SCATTER;
-  if (!is_window || fusion->scratch_bytes == 0 ||
+  if (!is_window || fusion->vmem_bytes == 0 ||
       !mp_chip_rule(&chip->figures, MP_CHIP_RULE_window_in_vmem)) {
     return 1;
   }
-  return 1 - fusion->scratch_bytes / all * (1 - 1.0 / TIMES);
+  return 1 - fusion->vmem_bytes / all * (1 - 1.0 / TIMES);
 }
 
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
@@ -99,10 +99,9 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fus
 
 static void kernel_cost_add_read(const mp_chip_fusion_access_t *access,
                                  mp_matmul_streams_t *streams, mp_matmul_streams_t *inner) {
-  if (access->is_scratch) return;
-  const bool is_updated = access->is_fetched && access->sides == MP_CHIP_FUSION_BESIDE;
-  if ((access->sides & MP_CHIP_FUSION_BESIDE) != 0 && !is_updated) streams->beside += access->bytes;
-  if (access->is_fetched) return;
+  if (access->space == MP_SPACE_VMEM) return;
+  if ((access->sides & MP_CHIP_FUSION_BESIDE) != 0) streams->beside += access->bytes;
+  if (access->space == MP_SPACE_PREFETCHED) return;
   streams->is_near = false;
   if ((access->sides & MP_CHIP_FUSION_LHS) != 0) streams->factors[0] += access->bytes;
   if ((access->sides & MP_CHIP_FUSION_RHS) != 0) streams->factors[1] += access->bytes;
@@ -115,7 +114,7 @@ static void kernel_cost_add_write(const mp_chip_t *chip, const mp_chip_fusion_t 
                                   const mp_chip_fusion_access_t *access,
                                   mp_matmul_streams_t *streams) {
   const bool is_narrow = mp_dtype_bits(access->value->type->dtype) <= 16;
-  const bool is_near = access->is_scratch || access->is_fetched;
+  const bool is_near = access->space != MP_SPACE_HBM;
   const bool is_convolution = is_near && fusion->work.matmul.convolution.window > 0 &&
                               mp_chip_rule(&chip->figures, MP_CHIP_RULE_conv_vmem_write);
   const double near =
@@ -173,7 +172,7 @@ static mp_matmul_streams_t kernel_cost_streams(const mp_chip_t *chip,
   for (uint32_t i = 0; i < fusion->num_writes; ++i) {
     const mp_chip_fusion_access_t *access = &fusions->accesses.items[end + i];
     // Rows are made in VMEM, where it is known what they take.
-    if (!streams.is_rows || !access->is_scratch) {
+    if (!streams.is_rows || access->space == MP_SPACE_HBM) {
       kernel_cost_add_write(chip, fusion, access, &streams);
     }
   }

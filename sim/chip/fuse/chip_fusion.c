@@ -94,9 +94,6 @@ static mp_status_t chip_fusion_op(mp_chip_fusion_find_t *find, const mp_op_t *op
   const bool may_be_kernel = role == MP_OP_ROLE_KERNEL || mp_chip_fusion_is_generator(op);
   const bool is_kernel = may_be_kernel && !is_of_host && !crosses;
   const uint32_t place = find->place--;
-  if (op->code == MP_OP_WHILE) {
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->bodies, op->regions[1]));
-  }
   if (role == MP_OP_ROLE_CONTROL) {
     for (uint32_t i = 0; i < op->num_regions; ++i) {
       MP_RETURN_IF_ERROR(chip_fusion_sweep(find, op->regions[i]));
@@ -142,10 +139,7 @@ static void chip_fusion_set_limits(mp_chip_fusion_find_t *find, const mp_chip_fi
   find->rows_most = mp_figure_or(figures->fusion_row, row);
   find->matmul_rows_most = mp_figure_or(figures->fusion_matmul_row, 0);
   find->mixed_rows_most = mp_figure_or(figures->fusion_mixed_row, find->matmul_rows_most);
-  find->scratch = mp_figure_or(figures->memory_scratch, 0);
-  find->resident = mp_figure_or(figures->matmul_resident, 0);
   find->figures = figures;
-  find->is_shared_out = mp_figure_or(figures->fusion_cores, 1) > 1;
 }
 
 static mp_status_t chip_fusion_fuse(mp_chip_fusion_find_t *find) {
@@ -158,16 +152,16 @@ mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *f
   mp_chip_fusion_find_t find = {.place = MP_CHIP_FUSION_NONE - 1,
                                 .arena = arena,
                                 .out = out_fusions,
-                                .main = module->main->body,
-                                .arg_attrs = module->main->arg_attrs};
+                                .main = module->main->body};
   chip_fusion_set_limits(&find, figures);
   *out_fusions = (mp_chip_fusions_t){0};
-  const uint32_t num_values = mp_module_number_values(module);
+  out_fusions->num_values = mp_module_number_values(module);
   if (figures->compiler == MP_CHIP_COMPILER_TPU) {
-    MP_RETURN_IF_ERROR(mp_layouts_assign(module, num_values, arena, &out_fusions->layouts));
+    MP_RETURN_IF_ERROR(
+        mp_layouts_assign(module, out_fusions->num_values, arena, &out_fusions->layouts));
   }
   MP_RETURN_IF_ERROR(chip_fusion_fuse(&find));
-  return mp_chip_fusion_assign_spaces(&find);
+  return mp_chip_fusion_find_accesses(&find);
 }
 
 const mp_chip_fusion_t *mp_chip_fusion_at(const mp_chip_fusions_t *fusions, const mp_op_t *op) {

@@ -25,9 +25,9 @@ typedef struct {
   bool has_hero;           // the hero is a matmul, a reduction or the like
   bool is_rows;            // keeps whole rows at hand: a softmax in one pass
   double count;            // elements through which it goes
-  double bytes;            // that it reads from and writes to the chip's memory
-  double scratch_bytes;    // the same of values that stay in VMEM between two kernels
-  uint32_t first_member;   // in `members`
+  // Bytes that it reads and writes in HBM and in VMEM, set where spaces are assigned (spaces.h).
+  double bytes, vmem_bytes;
+  uint32_t first_member;                         // in `members`
   uint32_t first_access, num_reads, num_writes;  // in `accesses`: reads, then writes
 } mp_chip_fusion_t;
 
@@ -49,15 +49,20 @@ typedef struct {
   uint32_t next;     // the next member of its fusion; MP_CHIP_FUSION_NONE at its end
 } mp_chip_fusion_member_t;
 
+// Where an array is while a kernel runs.
+typedef enum {
+  MP_SPACE_HBM,
+  MP_SPACE_VMEM,
+  MP_SPACE_PREFETCHED,  // copied from HBM into VMEM while earlier kernels ran
+} mp_space_t;
+
 typedef struct {
   const mp_value_t *value;
-  double bytes;     // as they lie on the chip, with the padding of tiles
-  bool is_scratch;  // the value stays in VMEM
-  bool is_again;    // the same, by a read before this one
-  bool is_fetched;  // it is copied there beside earlier work; of a write: from there beside later
-  uint8_t sides;    // of a read: mp_chip_fusion_side_t
-  uint32_t copy;    // of a read: the layout copy that is read in its place; MP_LAYOUT_NONE: none
-  bool feeds_copy;  // of a write: a layout copy reads it from VMEM
+  double bytes;          // on the chip, with the padding of tiles
+  mp_space_t space;      // set where spaces are assigned
+  uint8_t sides;         // of a read: mp_chip_fusion_side_t
+  uint32_t copy;         // of a read: the layout copy that is read in its place, or MP_LAYOUT_NONE
+  bool is_read_outside;  // of a write: something that is no fusion of the block reads it, too
 } mp_chip_fusion_access_t;
 
 typedef struct {
@@ -72,11 +77,12 @@ typedef struct {
   members;  // an op that several fusions compute is in each of them
   MP_ARRAY(mp_chip_fusion_access_t) accesses;
   MP_HASH_MAP(mp_chip_fusion_entry_t) by_last;
+  uint32_t num_values;   // of the module
   mp_layouts_t layouts;  // of a TPU's arrays; of other chips without values
 } mp_chip_fusions_t;
 
-// Three passes of the compiler of a chip with these figures, over main's ops and those in its
-// control flow: assigns layouts, fuses, and assigns VMEM. Numbers the module's values. Everything
+// Two passes of the compiler of a chip with these figures, over main's ops and those in its control
+// flow: assigns layouts, and fuses. Numbers the module's values. Everything
 // is allocated in `arena`. The only error is that memory is short.
 MP_NODISCARD mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *figures,
                                               mp_arena_t *arena, mp_chip_fusions_t *out_fusions);

@@ -31,8 +31,6 @@ typedef struct {
   uint32_t access;      // the read that `bytes` belongs to
   uint32_t num_uses;    // operands of ops that it is, on TPUs
   bool is_outside;      // somebody who is no fusion of its block wants it in memory
-  bool is_apart;        // SparseCores look something up in it, in memory
-  bool is_scratch;
 } mp_chip_fusion_value_t;
 
 // A fusion while others are being found.
@@ -62,20 +60,15 @@ typedef struct {
   double rows_most;         // elements of a row that a kernel can keep at hand
   double matmul_rows_most;  // the same for one that makes them by a matmul
   double mixed_rows_most;   // the same where matrices of its batch lie inside of each other
-  double scratch;           // bytes of VMEM that kernels hand to each other
-  bool is_shared_out;       // cores of a device that have a VMEM each share a kernel out
-  double resident;          // the largest operand of a matmul that is copied there before
   const mp_block_t *main;
-  const mp_attr_t *const *arg_attrs;  // of main's arguments; NULL: they have none
   mp_arena_t *arena;
   mp_chip_fusions_t *out;
   MP_ARRAY(mp_chip_fusion_state_t) states;  // as out->fusions
   MP_ARRAY(mp_chip_fusion_use_t) uses;
   MP_ARRAY(mp_chip_fusion_user_t) users;  // of the op at hand, each fusion once
   MP_HASH_MAP(mp_chip_fusion_value_t) values;
-  MP_ARRAY(const mp_block_t *) bodies;  // of loops
-  uint32_t place;                       // of the op at hand
-  uint32_t num_decided;                 // ops
+  uint32_t place;        // of the op at hand
+  uint32_t num_decided;  // ops
 } mp_chip_fusion_find_t;
 
 // The op at hand.
@@ -230,8 +223,6 @@ double mp_chip_fusion_line(const mp_op_t *op);
 // Whether the compiler takes it to be sooner done if each of the users at hand makes what the op
 // does, than if they read it. True where no figures say what it counts (`fusion.again`).
 bool mp_chip_fusion_pays_again(const mp_chip_fusion_find_t *find, const mp_op_t *op);
-// ---- chip_fusion_blocks.c ----
-
 // ---- chip_fusion_code.c ----
 
 // How often the fusion would have the op in its code: an op is there again for each reader that
@@ -252,29 +243,9 @@ void mp_chip_fusion_join_siblings(mp_chip_fusion_find_t *find, const mp_value_t 
 bool mp_chip_fusion_overwrites_source(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                       uint32_t number);
 
-// ---- chip_fusion_merge.c ----
-
-// ---- chip_fusion_fetch.c ----
-
-// Bytes in VMEM while the fusions are gone through in the order of the program.
-typedef struct {
-  double kept, fetched;                // results, and factors of matmuls
-  double *freed_kept, *freed_fetched;  // [fusions]: by the last reader
-  double argument;                     // that is there when the program begins
-  uint32_t last_matmul;                // of main, if an argument is there when the program begins
-  uint32_t previous;  // the fusion before the one at hand; MP_CHIP_FUSION_NONE: none
-} mp_chip_fusion_scratch_t;
-
-// Finds the argument that is in VMEM when the program begins: a factor of a matmul.
-void mp_chip_fusion_fetch_argument(mp_chip_fusion_find_t *find, mp_chip_fusion_scratch_t *scratch);
-// Finds whether a factor of the fusion's matmul is copied to VMEM beside the fusion
-// before it.
-void mp_chip_fusion_fetch_factor(mp_chip_fusion_find_t *find, mp_chip_fusion_scratch_t *scratch,
-                                 uint32_t number);
-
 // ---- chip_fusion_bytes.c ----
 
-// Finds what each fusion reads and writes, and which values stay in VMEM.
-MP_NODISCARD mp_status_t mp_chip_fusion_assign_spaces(mp_chip_fusion_find_t *find);
+// Finds what each fusion reads and writes.
+MP_NODISCARD mp_status_t mp_chip_fusion_find_accesses(mp_chip_fusion_find_t *find);
 
 #endif  // MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_IMPL_H_

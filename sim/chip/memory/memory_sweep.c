@@ -206,7 +206,7 @@ static void memory_sweep_fusion(mp_memory_values_t *all, const mp_chip_fusion_t 
   for (uint32_t i = fusion->num_reads; i < fusion->num_reads + fusion->num_writes; ++i) {
     mp_memory_value_t *place = mp_memory_place_of(all, access[i].value);
     mp_memory_extend(place, op->id);
-    if (access[i].is_scratch && place->kind == MP_MEMORY_TEMPORARY) {
+    if (access[i].space != MP_SPACE_HBM && place->kind == MP_MEMORY_TEMPORARY) {
       place->kind = MP_MEMORY_ELSEWHERE;
     }
     mp_memory_hand_over(all, access[i].value);

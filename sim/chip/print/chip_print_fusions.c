@@ -3,6 +3,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/print/chip_print_impl.h"
+#include "sim/chip/spaces/spaces.h"
 
 static mp_status_t chip_print_fusions_index(mp_chip_print_fusions_t *fusions) {
   for (uint32_t i = 0; i < fusions->fusions.fusions.count; ++i) {
@@ -18,8 +19,10 @@ mp_status_t mp_chip_print_find(const mp_chip_print_request_t *request,
                                mp_chip_print_fusions_t *out) {
   *out = (mp_chip_print_fusions_t){0};
   MP_RETURN_IF_ERROR(mp_arena_create(&out->arena));
-  MP_RETURN_IF_ERROR(mp_chip_fusions_find(request->chip_program->program->partitioned,
-                                          &request->chip->figures, out->arena, &out->fusions));
+  mp_module_t *module = request->chip_program->program->partitioned;
+  const mp_chip_figures_t *figures = &request->chip->figures;
+  MP_RETURN_IF_ERROR(mp_chip_fusions_find(module, figures, out->arena, &out->fusions));
+  MP_RETURN_IF_ERROR(mp_spaces_assign(module, figures, out->arena, &out->fusions));
   return chip_print_fusions_index(out);
 }
 
@@ -48,9 +51,14 @@ const mp_chip_fusion_t *mp_chip_print_fusion(const mp_chip_print_fusions_t *fusi
 const char *mp_chip_print_space(const mp_chip_print_request_t *request,
                                 const mp_chip_fusion_access_t *access) {
   const bool is_tpu = request->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
-  if (access->is_fetched) return is_tpu ? "VMEM, copied beside other work" : "on chip, copied";
-  if (access->is_scratch) return is_tpu ? "VMEM" : "on chip";
-  return "HBM";
+  switch (access->space) {
+    case MP_SPACE_PREFETCHED:
+      return is_tpu ? "VMEM, copied beside other work" : "on chip, copied";
+    case MP_SPACE_VMEM:
+      return is_tpu ? "VMEM" : "on chip";
+    default:
+      return "HBM";
+  }
 }
 
 void mp_chip_print_value(const mp_value_t *value, mp_strbuf_t *out) {

@@ -33,7 +33,7 @@ static void chip_print_kernels_access(const mp_chip_print_t *p,
     mp_strbuf_printf(p->out, ", %.4g MiB, %s", access->bytes / MP_CHIP_PRINT_MIB,
                      mp_chip_print_space(p->request, access));
   }
-  mp_strbuf_puts(p->out, access->is_again ? ", again\n" : "\n");
+  mp_strbuf_putc(p->out, '\n');
 }
 
 static void chip_print_kernels_ops(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion) {

@@ -561,7 +561,7 @@ static void what_a_matmul_reads_has_sides(void **state) {
     const mp_chip_fusion_access_t *access = read_of(&f, reads[i].bytes, &skip);
     assert_non_null(access);
     assert_int_equal(access->sides, reads[i].sides);
-    assert_false(access->is_fetched);
+    assert_int_equal(access->space, MP_SPACE_HBM);
   }
   find_end(&f);
 }
@@ -589,8 +589,8 @@ static void one_factor_is_fetched_before(void **state) {
     const mp_chip_fusion_access_t *w = read_of(&f, W_BYTES, &second);
     assert_non_null(v);
     assert_non_null(w);
-    assert_int_equal(v->is_fetched, is_small);
-    assert_int_equal(w->is_fetched, !is_small);
+    assert_int_equal(v->space == MP_SPACE_PREFETCHED, is_small);
+    assert_int_equal(w->space == MP_SPACE_PREFETCHED, !is_small);
     find_end(&f);
   }
   // While the last matmul is at work the next run's argument comes: there has to be room for both.
@@ -601,7 +601,7 @@ static void one_factor_is_fetched_before(void **state) {
     for (uint32_t i = 0; i < f.fusions.accesses.count; ++i) {
       const mp_chip_fusion_access_t *access = &f.fusions.accesses.items[i];
       if (access->value->index != 3 || access->value->op != NULL) continue;
-      assert_int_equal(access->is_fetched, !is_small);
+      assert_int_equal(access->space == MP_SPACE_PREFETCHED, !is_small);
     }
     find_end(&f);
   }
