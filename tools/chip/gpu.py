@@ -8,6 +8,7 @@ import re
 import typing
 
 import figures
+import gpu_matmuls
 import gpu_targets
 import hlo_schedule
 from hlo_text import COLLECTIVES
@@ -19,7 +20,6 @@ NO_TABLES = {"xla_disable_hlo_passes": "sol-gpu-cost-model-stats-collection"}  #
 COST = re.compile(r'"exec_time_us":([\d.e+\-]+)[^{}]*?"name":"([^"]*)"')
 UNTIMED = ("sort", "custom-call", "fft", "scatter", "rng-bit-generator")
 REGULAR = ("copy", "slice", "concatenate")
-MAKES_NO_SENSE = 20  # times the time of its bytes: a product that the tables do not have
 
 
 class Chip(typing.NamedTuple):
@@ -64,8 +64,18 @@ class Schedule(hlo_schedule.Schedule):
     self.wrapped = wrapped
     super().__init__(text)
 
+  def add(self, op, order, at, times, body, out):
+    before = len(out)
+    super().add(op, order, at, times, body, out)
+    for work in out[before:]:
+      work.matmul = gpu_matmuls.of(op, body)
+      if work.matmul:
+        work.moved -= gpu_matmuls.workspace(op)
+
   def cost(self, op):
-    return cost_of(op)
+    """Estimates of gathers and scatters leave out that memory moves whole sectors, and collisions."""
+    indexed = op.opcode == "fusion" and self.module.inside(op.called("calls")).keys() & {"gather", "scatter"}
+    return None if indexed else cost_of(op)
 
   def collective(self, op, inner, order, at, times):
     opcode = op.opcode.removesuffix("-start")
@@ -80,41 +90,39 @@ class Schedule(hlo_schedule.Schedule):
     self.collectives.append(hlo_schedule.Collective(opcode, how, op.short_shape(), between, cost, times, own))
 
 
-def believed(work, by_bytes):
-  """Whether a work is a matmul, and its cost, or None where the tables do not have it."""
-  dot = "dot" in work.inside.split("+")
-  product = work.inside.startswith("__cublas") or (dot and work.kind == "kCustom")
-  wide = re.match(r"\(?(f32|s32)", work.shape)  # bf16 x bf16 -> f32, s8
-  odd = product and work.cost and wide and work.cost > MAKES_NO_SENSE * 1e9 * by_bytes
-  return product, None if odd or (dot and not product) else work.cost
+def interval(work, by_bytes, name):
+  """The least and the most nanoseconds that a work takes, and its estimate; None where the compiler has none."""
+  if work.matmul:
+    found = work.cost and gpu_matmuls.bounds(work.matmul, work.cost, name, CHIPS[name].peak)
+    return (*found, work.cost) if found else None
+  if work.cost is None or "dot" in work.inside.split("+"):
+    return None
+  return by_bytes, max(work.cost, by_bytes), work.cost
 
 
-def add_work(totals, work, chip):
+def add_work(totals, work, name):
   if figures.is_collective(work.opcode):
     return
-  by_bytes = work.moved / chip.bandwidth
-  product, cost = believed(work, by_bytes)
+  by_bytes = work.moved / CHIPS[name].bandwidth * 1e9
   totals.bytes += work.moved * work.times
-  if cost is None:
-    totals.low += by_bytes * work.times
-    totals.high += by_bytes * work.times
-    if work.moved > figures.SMALL or work.opcode in UNTIMED:
-      totals.untimed += work.moved * work.times
-      totals.irregular |= {work.inside if work.opcode == "custom-call" else work.opcode} - set(REGULAR)
-    return
-  totals.cost += cost * work.times
-  totals.matmul += cost * work.times * product
-  totals.low += (cost / 1e9 if product else by_bytes) * work.times
-  totals.high += max(cost / 1e9, by_bytes) * work.times
+  low, high, cost = interval(work, by_bytes, name) or (by_bytes, by_bytes, None)
+  totals.low += low / 1e9 * work.times
+  totals.high += max(high, by_bytes) / 1e9 * work.times
+  if cost is not None:
+    totals.cost += cost * work.times
+    totals.matmul += cost * work.times * bool(work.matmul)
+  elif work.moved > figures.SMALL or work.opcode in UNTIMED:
+    totals.untimed += work.moved * work.times
+    totals.irregular |= {work.inside if work.opcode == "custom-call" else work.opcode} - set(REGULAR)
 
 
 def read(text, name, wrapped=None):
-  """The row of a text that was compiled for the chip of that name."""
+  """The row of a text that was compiled for the chip of that name; without `wrapped` not how long collectives take."""
   chip, schedule, totals = CHIPS[name], Schedule(text, wrapped or {}), figures.Totals()
   for work in schedule.works:
-    add_work(totals, work, chip)
+    add_work(totals, work, name)
   row = figures.row(schedule, totals, chip.clock, chip.bandwidth)
-  if schedule.collectives:
+  if schedule.collectives and wrapped is not None:
     exposed = [max(0, c.own - (c.between_cost if c.how == "async" else 0)) * c.times for c in schedule.collectives]
     row["collective"] = round(sum(c.own * c.times for c in schedule.collectives))
     row["exposed"] = round(sum(exposed))

@@ -22,6 +22,7 @@ class Work:
   times: int
   shape: str
   moved: int
+  matmul: object = None  # GPUs: what gpu_matmuls.of says
 
   def weight(self):
     return ((self.cost or 0) + self.moved) * self.times

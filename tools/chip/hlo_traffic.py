@@ -27,7 +27,7 @@ def written(module, op, body, fused):
     real = source(where, end.name) if end is not None and end.opcode in SAME_ELEMENTS else end
     if real is not None and real.opcode in UPDATES and len(real.operands) > 1:
       piece, base = update_of(real, where), source(where, real.operands[0])
-      total += size_of(piece.shape, False) if piece is not None and size_of(end.shape, True) else 0
+      total += min(size_of(piece.shape, False), size_of(end.shape, True)) if piece is not None else 0
       updated |= {base.name} if base is not None else set()
     elif end is not None:
       total += size_of(end.shape, True)

@@ -192,7 +192,7 @@ def reread(args, chip):
     if path.exists() and "error" not in rows.rows.get(program.name, {"error": ""}):
       text = gzip.open(path, "rt").read()
       kept = rows.rows[program.name]
-      rows.rows[program.name] = keeping(kept, tpu.read(text, chip))
+      rows.rows[program.name] = keeping(kept, (gpu if chip in gpu.CHIPS else tpu).read(text, chip))
       read += 1
   rows.save()
   print(f"{chip}: {read} texts read again", flush=True)
@@ -200,7 +200,7 @@ def reread(args, chip):
 
 def keeping(old, new):
   """A row that was read again, with what its text does not show."""
-  beside = (*worker.MEMORY, "flops", "optimal", "of")
+  beside = (*worker.MEMORY, "flops", "optimal", "of", "collective", "exposed")
   return new | {key: value for key, value in old.items() if key not in new
                 and (key in beside or key.startswith("bundle"))}
 
@@ -232,8 +232,8 @@ def main():
   end = time.time() + args.limit
   args.all = worker.load(args.programs)
   chips = args.chips or (list(VMEM_CHIPS) if args.bundles else list(tpu.CHIPS) if args.reread else every)
-  if (args.bundles or args.reread) and not tpu.CHIPS.keys() >= set(chips):
-    parser.error("--bundles and --reread are for TPUs")
+  if args.bundles and not tpu.CHIPS.keys() >= set(chips):
+    parser.error("--bundles is for TPUs")
   if not (args.rows or args.bundles or args.reread):
     record_programs(args, end)
   for chip in chips:
