@@ -1,12 +1,11 @@
-// Arguments of complex numbers on a TPU: programs work on their real and imaginary parts, which two
-// kernels take out of such an array.
+// Complex arguments on TPUs: two kernels extract their real and imaginary parts.
 #include <math.h>
 
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// Whether an op of main that stands before this one reads the value.
+// Whether an op of main before `reader` reads the value, so that its parts already exist.
 static bool chip_complex_is_split(const mp_value_t *value, const mp_op_t *reader) {
   for (const mp_op_t *op = value->block->first; op != NULL && op != reader; op = op->next) {
     if (mp_op_has(op, MP_OP_TRAIT_ALIAS)) continue;
@@ -22,7 +21,7 @@ static double chip_complex_bytes(const mp_type_t *type) {
   return mp_work_bytes_of(type);
 }
 
-// The bytes of the complex arguments that the op is the first to read.
+// The bytes of the complex arguments of main whose first reader is the op.
 static double chip_complex_arguments(const mp_chip_builder_t *b, const mp_op_t *op) {
   const mp_block_t *main = b->program->partitioned->main->body;
   double bytes = 0;
@@ -37,10 +36,10 @@ static double chip_complex_arguments(const mp_chip_builder_t *b, const mp_op_t *
   return bytes;
 }
 
-// libtpu 0.0.52 has X64SplitHigh and X64SplitLow in front of the first op that reads such an
-// argument; each goes through all of it. The parts stay in VMEM, and so do those of a
-// result until X64Combine writes it: both of that is in the bytes of the kernels that read and
-// write them, but not what does not fit, which is written and read. Transforms count their own.
+// libtpu 0.0.52 inserts X64SplitHigh and X64SplitLow before the first reader of a complex argument.
+// Each reads the whole argument; the fusion already counts one of these reads. The parts stay in
+// VMEM, as do the parts of a complex result until X64Combine writes it. Parts that exceed VMEM are
+// written to HBM and read back. FFTs count their own parts.
 double mp_chip_bytes_split(const mp_chip_builder_t *b, const mp_op_t *op) {
   if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU || op->code == MP_OP_FFT) return 0;
   const double bytes = chip_complex_arguments(b, op);

@@ -14,15 +14,11 @@ static mp_status_t chip_copies_note_uses(void *context, mp_op_t *op) {
   op->id = b->position++;
   // A change of type uses nothing: who uses its result does.
   if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
-  const bool is_kernel = mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_chip_order_use_t *before;
     mp_chip_order_use_t use = {.hash = mp_hash_pointer(mp_chip_fusion_root(op->operands[i]))};
     MP_HASH_MAP_GET(&b->uses, use.hash, before);
     if (before != NULL) use = *before;
-    // An op that reads it twice is one.
-    use.num_matmuls += op->code == MP_OP_DOT_GENERAL && (before == NULL || before->last != op->id);
-    use.is_kept |= !is_kernel;
     use.last = op->id;
     MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(b->scratch, &b->uses, &use));
   }

@@ -1,5 +1,5 @@
-// Copies between the device and the memory of its host, where a program places values there or
-// back.
+// Copies between the device and its host's memory, for values that a program places on the host.
+#include "sim/base/assert.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 
@@ -22,6 +22,7 @@ mp_status_t mp_chip_add_host_copy(mp_chip_builder_t *b, const mp_op_t *op, uint3
       .is_async = links != NULL && b->chip->figures.compiler != MP_CHIP_COMPILER_PLAIN,
       .bytes = mp_chip_fusion_bytes_of(&b->chip->figures, op->results[0].type)};
   if (is_known) copy.seconds = links->host_latency + copy.bytes / links->host_bandwidth;
+  MP_ASSERT(copy.bytes >= 0 && copy.seconds >= 0);
   *out_number = b->copies.count;
   return MP_ARRAY_PUSH(b->arena, &b->copies, copy);
 }
@@ -44,6 +45,8 @@ mp_status_t mp_chip_begin_copy(mp_chip_builder_t *b, uint32_t number) {
 }
 
 mp_status_t mp_chip_await_copy(mp_chip_builder_t *b, uint32_t number) {
-  b->slots.items[b->copies.items[number].slot] = false;
+  const uint32_t slot = b->copies.items[number].slot;
+  MP_ASSERT(slot < b->slots.count && b->slots.items[slot]);  // started, not yet waited for
+  b->slots.items[slot] = false;
   return chip_host_add_step(b, MP_CHIP_STEP_AWAIT, number);
 }

@@ -1,4 +1,4 @@
-// What the files that make a chip program share.
+// Shared by the files that build a chip program.
 #ifndef MINIPOD_SIM_CHIP_CHIP_IMPL_H_
 #define MINIPOD_SIM_CHIP_CHIP_IMPL_H_
 
@@ -9,23 +9,20 @@
 #include "sim/chip/fuse/chip_fusion.h"
 #include "sim/plan/plan.h"
 
-// What is known of the uses of a value; the last one as the position of an op in the order of
-// mp_block_walk.
+// The uses of a value.
 typedef struct {
   uint64_t hash;  // mp_hash_pointer of the value
-  uint32_t last;
-  const mp_block_t *turned_in;  // the block that has it turned by now; NULL: none
-  uint32_t num_matmuls;         // that have it as a factor
-  bool is_kept;                 // somebody reads it who is no kernel: main's results, collectives
+  uint32_t last;  // the last op that reads it: its position in the order of mp_block_walk
+  const mp_block_t *copied_in;  // the block that has copied it for a matmul; NULL: none
 } mp_chip_order_use_t;
 
-// Something that is done as a whole: a kernel, a collective, a copy, a loop or branch.
+// A unit of the schedule: a kernel, a collective, a host copy, a loop or a branch.
 typedef struct {
   const mp_op_t *op;
-  uint32_t collective;    // its number; UINT32_MAX: it is none
-  uint32_t copy;          // the same of a copy to the host or from it
-  double seconds;         // about
-  mp_ring_matmul_t ring;  // of a matmul that is decomposed
+  uint32_t collective;    // number of the collective; UINT32_MAX: not a collective
+  uint32_t copy;          // number of the host copy; UINT32_MAX: not a host copy
+  double seconds;         // estimate for the scheduler
+  mp_ring_matmul_t ring;  // of a collective matmul
 } mp_chip_item_t;
 
 typedef enum { MP_CHIP_SLOT_WHOLE, MP_CHIP_SLOT_BEGIN, MP_CHIP_SLOT_FINISH } mp_chip_slot_part_t;
@@ -40,31 +37,32 @@ typedef struct {
   mp_chip_slot_t *slots;
 } mp_chip_order_t;
 
-// Where no figure says how many collectives may be started at a time: their results lie in memory.
+// The default of `overlap.started`: how many collectives may be started at a time. The results of
+// started collectives occupy memory.
 enum { MP_CHIP_MOST_STARTED = 4 };
 
 typedef struct {
   const mp_chip_t *chip;
-  const mp_chip_links_t *links;  // NULL: nothing goes on beside work
+  const mp_chip_links_t *links;  // NULL: no collective overlaps with compute
   const mp_program_t *program;
   mp_arena_t *arena, *scratch;
   mp_chip_fusions_t fusions;
-  uint32_t position;                      // of the next op that is visited
-  MP_HASH_MAP(mp_chip_order_use_t) uses;  // in scratch; of values whose bytes are their own
+  uint32_t position;                      // of the next op in the walk that finds uses
+  MP_HASH_MAP(mp_chip_order_use_t) uses;  // in scratch; of values that are not aliases
   MP_ARRAY(mp_chip_kernel_t) kernels;
   MP_ARRAY(mp_chip_step_t) steps;
   MP_ARRAY(mp_chip_collective_t) collectives;
-  mp_plan_groups_t groups;  // of these
+  mp_plan_groups_t groups;  // of the collectives
   MP_ARRAY(mp_chip_copy_t) copies;
-  MP_ARRAY(bool) slots;  // of copies: which are in use
-  // [positions], in scratch: of ops whose results an item makes, its number in their block;
-  // UINT32_MAX: none does
+  MP_ARRAY(bool) slots;  // of host copies: which are in use
+  // [positions], in scratch: the item that produces an op's results, numbered within its block;
+  // UINT32_MAX: no item does
   uint32_t *items;
   uint32_t num_tracks, num_started, most_started;
   uint32_t num_controls;
   bool has_choices;
-  bool is_in_part;                   // the block at hand belongs to a LOCAL step
-  bool must_begin;                   // the next kernel begins a step: a jump goes there
+  bool is_in_part;                   // the current block belongs to a LOCAL step
+  bool must_begin;                   // the next kernel begins a step, as a jump targets it
   MP_ARRAY(mp_memory_ring_t) rings;  // in scratch
   bool *copied;                      // [copies], in scratch: layout copies that have a kernel
   mp_chip_memory_t memory;
@@ -72,13 +70,13 @@ typedef struct {
 
 // ---- chip_steps.c ----
 
-// The op without its dialect: "dot_general".
+// The op's name without its dialect: "dot_general".
 const char *mp_chip_step_name(const mp_op_t *op);
-// Adds a kernel to the last step, or to a new one.
+// Appends a kernel to the last step, or to a new step.
 MP_NODISCARD mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel);
-// Adds a kernel that only moves bytes.
+// Adds a kernel that only moves bytes; none for 0 bytes.
 MP_NODISCARD mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double bytes);
-// Adds a kernel of single elements.
+// Adds a kernel that computes scalars.
 MP_NODISCARD mp_status_t mp_chip_add_scalar(mp_chip_builder_t *b, const mp_op_t *op);
 // Adds a collective, without a step.
 MP_NODISCARD mp_status_t mp_chip_add_collective(mp_chip_builder_t *b, const mp_op_t *op,
@@ -86,39 +84,44 @@ MP_NODISCARD mp_status_t mp_chip_add_collective(mp_chip_builder_t *b, const mp_o
 
 // ---- chip_host.c: copies between the device and its host ----
 
-// Whether an op of the block, or with `is_deep` of what is in its control flow, is such a copy.
+// Whether the block has a host copy. With `is_deep`, its loops and branches count, too.
 bool mp_chip_has_copy(const mp_block_t *block, bool is_deep);
-// Adds a copy, without a step.
+// Adds a host copy, without a step.
 MP_NODISCARD mp_status_t mp_chip_add_host_copy(mp_chip_builder_t *b, const mp_op_t *op,
                                                uint32_t *out_number);
-// Adds the step that begins it, and the one that waits for it.
+// Add the step that starts a host copy, and the step that waits for it.
 MP_NODISCARD mp_status_t mp_chip_begin_copy(mp_chip_builder_t *b, uint32_t number);
 MP_NODISCARD mp_status_t mp_chip_await_copy(mp_chip_builder_t *b, uint32_t number);
 
 // ---- chip_order.c ----
 
-// The order of a block's items, in scratch. Adds its collectives.
+// Orders the items of a block, in scratch. Adds the block's collectives and host copies.
 MP_NODISCARD mp_status_t mp_chip_order_block(mp_chip_builder_t *b, const mp_block_t *block,
                                              mp_chip_order_t *out_order);
 
 // ---- chip_kernels.c ----
 
-// What the kernel that an op leads takes, without what is copied for it. `ring`: of a matmul that
-// is decomposed; NULL: it is not.
+// The seconds of the fusion that runs at the place of an op, without copies; 0 if there is none.
+// `ring`: of a collective matmul; NULL: the matmul runs as a whole.
 double mp_chip_kernel_seconds(const mp_chip_builder_t *b, const mp_op_t *op,
                               const mp_ring_matmul_t *ring);
 
-// Adds the kernel that is done at the place of an op, if there is one.
+// Adds the kernel of the fusion that runs at the place of an op, if there is one, and the copies of
+// its operands.
 MP_NODISCARD mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
                                             const mp_ring_matmul_t *ring);
-// ---- chip_copies.c: where the chip has to copy, because two values want the same memory ----
 
-// Finds the last uses of all values.
+// ---- chip_copies.c: copies of values whose buffer another value takes over ----
+
+// Finds the uses of all values.
 MP_NODISCARD mp_status_t mp_chip_order_find_uses(mp_chip_builder_t *b);
-// The bytes that an op copies before it changes its operands in place.
+// The uses of a value; NULL: no op reads it.
+const mp_chip_order_use_t *mp_chip_order_use_of(const mp_chip_builder_t *b,
+                                                const mp_value_t *value);
+// The bytes that an op copies before it updates its operands in place.
 double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op);
-// What a loop copies before it begins, and between its rounds; what a branch's region copies when
-// it ends; what main does.
+// Add copies: of initial values before a loop, of carried values at the end of each iteration, of
+// the results of a branch's region, and of main's results.
 MP_NODISCARD mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop);
 MP_NODISCARD mp_status_t mp_chip_copy_carried(mp_chip_builder_t *b, const mp_op_t *loop);
 MP_NODISCARD mp_status_t mp_chip_copy_chosen(mp_chip_builder_t *b, const mp_block_t *region);
@@ -126,30 +129,25 @@ MP_NODISCARD mp_status_t mp_chip_copy_results(mp_chip_builder_t *b);
 
 // ---- chip_rounds.c ----
 
-// What a loop copies in each round of its carried value `i`, because it is still read when the next
-// round's is written.
+// Adds the copy of carried value `i` in each iteration, if a kernel still reads the value while it
+// writes the next one.
 MP_NODISCARD mp_status_t mp_chip_copy_held(mp_chip_builder_t *b, const mp_op_t *loop, uint32_t i);
 
 // ---- chip_tiles.c ----
 
-// Adds the kernels that copy an op's operands into other layouts, those that no op before needed.
+// Adds the layout copies of an op's operands, unless an earlier op has added them.
 MP_NODISCARD mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op);
 
 // ---- chip_complex.c ----
 
-// The bytes that move besides what it reads, because an op is the first that reads complex
-// arguments of main.
+// The additional bytes of an op that is the first reader of main's complex arguments.
 double mp_chip_bytes_split(const mp_chip_builder_t *b, const mp_op_t *op);
 
-// ---- chip_turns.c ----
+// ---- chip_gemm_operands.c ----
 
-// Adds the kernels that turn what a matmul of a batch reads: matrices that are not whole in
-// memory.
-MP_NODISCARD mp_status_t mp_chip_turn_factors(mp_chip_builder_t *b, const mp_op_t *op);
-// What is known of the uses of a value; NULL: it has none.
-const mp_chip_order_use_t *mp_chip_order_use_of(const mp_chip_builder_t *b,
-                                                const mp_value_t *value);
-// Adds the kernels that pad what a matmul reads, where the library wants longer rows.
-MP_NODISCARD mp_status_t mp_chip_pad_factors(mp_chip_builder_t *b, const mp_op_t *op);
+// Add kernels for the operands of a GPU library's matmul: copies of operands whose matrices are not
+// contiguous, and copies with padding to the sizes that the library requires.
+MP_NODISCARD mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op);
+MP_NODISCARD mp_status_t mp_chip_pad_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op);
 
 #endif  // MINIPOD_SIM_CHIP_CHIP_IMPL_H_

@@ -1,10 +1,12 @@
-// What is asked of the items of a block while they are put in order.
+// Properties of a block's items, for the files that order them.
 #include "collectives/collective_parts.h"
+#include "sim/base/assert.h"
 #include "sim/chip/chip_order_impl.h"
 
 uint32_t mp_chip_order_kind(const mp_chip_ordering_t *o, uint32_t item) {
   const uint32_t number = o->items.items[item].is.collective;
   if (number == ORDER_NONE) return MP_COLLECTIVE_KINDS;
+  MP_ASSERT(number < o->b->collectives.count);
   return o->b->collectives.items[number].collective->kind;
 }
 

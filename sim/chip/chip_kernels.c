@@ -1,10 +1,10 @@
-// From fusions of ops to the chip's kernels.
+// Turns a fusion into a kernel with its time.
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/kernel_cost.h"
 
-// The bytes that the ops of a fusion copy: before they change arrays in place, and into other
-// tiles.
+// The bytes that a fusion copies in addition to its accesses: arrays before an update in place, and
+// the parts of complex arguments.
 static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
                                         const mp_chip_fusion_t *fusion) {
   double bytes = 0;
@@ -28,7 +28,8 @@ double mp_chip_kernel_seconds(const mp_chip_builder_t *b, const mp_op_t *op,
   return fusion == NULL ? 0 : chip_kernels_seconds(b, fusion, fusion->bytes, ring);
 }
 
-// Transposes alone: on a TPU they move nothing, since layouts are copied where they differ.
+// Whether a fusion has only transposes, which are free on TPUs: where layouts differ, a layout copy
+// moves the data.
 static bool chip_kernels_moves_nothing(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion) {
   if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return false;
   uint32_t at = fusion->first_member;
@@ -48,8 +49,8 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
     MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, member->op));
     at = member->next;
   }
-  MP_RETURN_IF_ERROR(mp_chip_turn_factors(b, fusion->hero));
-  MP_RETURN_IF_ERROR(mp_chip_pad_factors(b, fusion->hero));
+  MP_RETURN_IF_ERROR(mp_chip_copy_gemm_operands(b, fusion->hero));
+  MP_RETURN_IF_ERROR(mp_chip_pad_gemm_operands(b, fusion->hero));
   const mp_work_t *work = &fusion->work;
   const double bytes = fusion->bytes + chip_kernels_bytes_copied(b, fusion);
   const mp_chip_kernel_t kernel = {

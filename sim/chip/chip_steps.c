@@ -1,6 +1,8 @@
-// What steps are made of: kernels and collectives, added one after the other.
+// Appends kernels and collectives to the steps of a chip program.
+#include <math.h>
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/plan/plan.h"
@@ -12,6 +14,10 @@ const char *mp_chip_step_name(const mp_op_t *op) {
 
 mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel) {
   const uint32_t number = b->kernels.count;
+  MP_ASSERT_MSG(isfinite(kernel->seconds) && kernel->seconds >= 0, "%s: %g seconds", kernel->name,
+                kernel->seconds);
+  MP_ASSERT_MSG(isfinite(kernel->bytes) && kernel->bytes >= 0, "%s: %g bytes", kernel->name,
+                kernel->bytes);
   const mp_chip_step_kind_t kind = b->is_in_part ? MP_CHIP_STEP_PART : MP_CHIP_STEP_WORK;
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->kernels, *kernel));
   mp_chip_step_t *last = b->steps.count == 0 ? NULL : &b->steps.items[b->steps.count - 1];
@@ -21,6 +27,7 @@ mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *ker
     last = &b->steps.items[b->steps.count - 1];
     b->must_begin = false;
   }
+  MP_ASSERT(last->end == number || last->end == 0);  // a step's kernels are consecutive
   last->end = number + 1;
   last->time += mp_moment_of(kernel->seconds);
   return NULL;

@@ -1,5 +1,5 @@
-// Virtual time: picoseconds since the client was made. Whole numbers, so that sums do not depend on
-// their order, nor on how far a run is from the beginning. They last for 213 days.
+// Virtual time: whole picoseconds since the client was created. Integer sums do not depend on their
+// order, and keep their precision in long runs. The type overflows after 213 days.
 #ifndef MINIPOD_SIM_CHIP_MOMENT_H_
 #define MINIPOD_SIM_CHIP_MOMENT_H_
 
@@ -9,7 +9,7 @@
 typedef uint64_t mp_moment_t;
 #define MP_MOMENTS_PER_SECOND 1e12
 
-// Seconds as picoseconds, rounded; negative ones and NaN are 0, and what is too long is cut.
+// Rounds seconds to picoseconds. Negative seconds and NaN become 0, large ones at most 9e18.
 static inline mp_moment_t mp_moment_of(double seconds) {
   if (!(seconds > 0)) return 0;
   const double moments = nearbyint(seconds * MP_MOMENTS_PER_SECOND);

@@ -1,5 +1,6 @@
-// Where the compiler of a GPU has to turn the factor of a matmul: a library takes the matrices of
-// a batch one after the other.
+// Copies of matmul operands on GPUs. The library reads each matrix of a batch as contiguous memory,
+// and 16-bit matrices with sizes that are multiples of eight.
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
@@ -7,48 +8,48 @@
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
-// Whether a kernel of the compiler makes the value, which writes it in any order.
-static bool chip_turns_is_made(const mp_chip_builder_t *b, const mp_value_t *root) {
+// Whether an elementwise kernel of the compiler makes the value: it can write any layout.
+static bool chip_gemm_operands_is_made(const mp_chip_builder_t *b, const mp_value_t *root) {
   mp_work_t work;
   if (root->op == NULL || mp_op_info(root->op->code)->role != MP_OP_ROLE_KERNEL) return false;
   return mp_chip_fusion_kind(&b->chip->figures, root->op, &work) == MP_CHIP_FUSION_LOOP;
 }
 
-// The same for one that writes it with others beside it, or with zeros behind its rows: no kernel
-// that keeps rows does.
-static bool chip_turns_is_placed(const mp_chip_builder_t *b, const mp_value_t *root) {
-  if (!chip_turns_is_made(b, root)) return false;
+// Whether that kernel can also write padding after the rows. Kernels that keep rows on chip cannot.
+static bool chip_gemm_operands_is_padded_free(const mp_chip_builder_t *b, const mp_value_t *root) {
+  if (!chip_gemm_operands_is_made(b, root)) return false;
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, root->op);
   return fusion == NULL || !fusion->is_rows;
 }
 
-mp_status_t mp_chip_turn_factors(mp_chip_builder_t *b, const mp_op_t *op) {
+mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) {
   const mp_chip_figures_t *figures = &b->chip->figures;
   if (figures->compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return NULL;
-  // A kernel of the compiler's own reads arrays as they lie.
+  // The compiler's own kernel for this matmul reads any layout.
   if (mp_chip_fusion_is_sum(figures, op)) return NULL;
   for (uint32_t i = 0; i < 2; ++i) {
-    const mp_matmul_factor_t factor = mp_matmul_factor(op, i);
-    const mp_value_t *root = mp_chip_fusion_root(factor.value);
-    if (mp_matmul_is_whole(&factor) || chip_turns_is_made(b, root)) continue;
+    const mp_matmul_factor_t operand = mp_matmul_factor(op, i);
+    const mp_value_t *root = mp_chip_fusion_root(operand.value);
+    if (mp_matmul_is_whole(&operand) || chip_gemm_operands_is_made(b, root)) continue;
     mp_chip_order_use_t *use;
     MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
-    // Those that read it later find it turned.
-    if (use != NULL && use->turned_in == op->parent) continue;
+    // Later matmuls of the block read the same copy.
+    if (use != NULL && use->copied_in == op->parent) continue;
     if (!mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_gemm_operand_copy)) continue;
-    if (use != NULL) use->turned_in = op->parent;
+    if (use != NULL) use->copied_in = op->parent;
     MP_RETURN_IF_ERROR(mp_chip_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
   }
   return NULL;
 }
 
-mp_status_t mp_chip_pad_factors(mp_chip_builder_t *b, const mp_op_t *op) {
+mp_status_t mp_chip_pad_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) {
   mp_matmul_padding_t padding;
   if (!mp_chip_fusion_pads(&b->chip->figures, op, &padding)) return NULL;
   const double growth[2] = {padding.m * padding.k, padding.n * padding.k};
+  MP_ASSERT(growth[0] >= 1 && growth[1] >= 1);
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_value_t *root = mp_chip_fusion_root(mp_matmul_factor(op, i).value);
-    if (growth[i] == 1 || chip_turns_is_placed(b, root)) continue;
+    if (growth[i] == 1 || chip_gemm_operands_is_padded_free(b, root)) continue;
     MP_RETURN_IF_ERROR(mp_chip_add_copy(b, op, (1 + growth[i]) * mp_work_bytes_of(root->type)));
   }
   return NULL;
