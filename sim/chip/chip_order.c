@@ -1,8 +1,9 @@
-// The order in which a block's kernels, collectives and loops are done: as the program has them, or
-// where collectives can go on beside work, as a scheduler that hides them would.
+// Orders the kernels, collectives and loops of a block: by the latency-hiding scheduler if any of
+// them can overlap with compute, else in the order of the program.
 //
-// What is ordered are *items*: a fusion, a collective, a loop or branch, a barrier. A collective
-// that is decomposed beside a matmul is part of the matmul's item.
+// The units are *items*: a fusion, a collective, a host copy, a loop or branch, a barrier. The
+// collective of a collective matmul is scheduled as part of the matmul.
+#include "sim/base/assert.h"
 #include "sim/chip/chip_order_impl.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/schedule/schedule.h"
@@ -11,9 +12,9 @@ typedef mp_chip_ordering_t order_t;
 typedef mp_chip_order_item_t item_t;
 typedef mp_combine_edge_t edge_t;
 
-// ---- nodes: items in an order in which they can be done ----
+// ---- nodes: items in topological order ----
 
-// What each item waits for, as the others' numbers: [offsets[i], offsets[i + 1]) of `inputs`.
+// The items that item i depends on: [offsets[i], offsets[i + 1]) of `inputs`.
 typedef struct {
   uint32_t *offsets, *inputs;
 } inputs_t;
@@ -36,7 +37,7 @@ static mp_status_t chip_order_collect_inputs(order_t *o, inputs_t *out) {
   return NULL;
 }
 
-// An item and the input of it that is looked at next.
+// An item, and its next input to visit.
 typedef struct {
   uint32_t item, next;
 } visit_t;
@@ -48,12 +49,12 @@ typedef struct {
   const inputs_t *inputs;
   uint8_t *states;  // [items]
   visit_t *stack;
-  uint32_t *sorted;  // items, those that are nodes
+  uint32_t *sorted;  // items that are nodes
   uint32_t count;
   bool is_circular;
 } sort_t;
 
-// Puts an item behind all that it waits for.
+// Appends an item after all items that it depends on (depth-first search).
 static void chip_order_visit(sort_t *s, uint32_t item) {
   uint32_t depth = 0;
   s->stack[depth++] = (visit_t){item, s->inputs->offsets[item]};
@@ -91,11 +92,11 @@ static mp_status_t chip_order_sort(order_t *o, const inputs_t *inputs, sort_t *s
   return NULL;
 }
 
-// Of a matmul, no less than what is beside it.
+// A collective matmul takes at least as long as its collective.
 static double chip_order_node_seconds(const order_t *o, const item_t *item) {
-  if (item->attached == ORDER_NONE) return item->is.seconds;
-  const double beside = o->items.items[item->attached].is.seconds;
-  return beside > item->is.seconds ? beside : item->is.seconds;
+  if (item->ring == ORDER_NONE) return item->is.seconds;
+  const double messages = o->items.items[item->ring].is.seconds;
+  return messages > item->is.seconds ? messages : item->is.seconds;
 }
 
 static mp_status_t chip_order_make_nodes(order_t *o, const inputs_t *inputs, const sort_t *s,
@@ -111,7 +112,9 @@ static mp_status_t chip_order_make_nodes(order_t *o, const inputs_t *inputs, con
         item->is.collective == ORDER_NONE ? NULL : &o->b->collectives.items[item->is.collective];
     uint32_t *into = &inputs->inputs[inputs->offsets[i]], count = 0;
     for (uint32_t e = inputs->offsets[i]; e < inputs->offsets[i + 1]; ++e) {
-      if (inputs->inputs[e] != i) into[count++] = number[inputs->inputs[e]];
+      if (inputs->inputs[e] == i) continue;
+      into[count++] = number[inputs->inputs[e]];
+      MP_ASSERT(into[count - 1] < n);  // inputs are earlier nodes
     }
     number[i] = n;
     const mp_chip_copy_t *copy =
@@ -137,17 +140,17 @@ static void chip_order_put(const order_t *o, mp_chip_order_t *out, uint32_t item
   *slot = (mp_chip_slot_t){.item = o->items.items[item].is, .part = part};
 }
 
-// Everything one after the other, as the program has it.
+// All items whole, in the order of the program.
 static void chip_order_put_plainly(order_t *o, mp_chip_order_t *out) {
   for (uint32_t i = 0; i < o->items.count; ++i) {
     const uint32_t collective = o->items.items[i].is.collective;
-    if (o->leaders != NULL && o->leaders[i] != i) continue;
+    if (o->combined != NULL && o->combined[i] != i) continue;
     if (collective != ORDER_NONE) o->b->collectives.items[collective].overlap = MP_OVERLAP_SYNC;
     chip_order_put(o, out, i, MP_CHIP_SLOT_WHOLE);
   }
 }
 
-// Whether an item is next to nothing: on a TPU numbers like a loop's, which its scalar unit has.
+// Whether an item runs on a TPU's scalar unit, like a loop counter: it hides no collective.
 static bool chip_order_is_scalar(const order_t *o, const item_t *item) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&o->b->fusions, item->is.op);
   return o->b->chip->figures.compiler == MP_CHIP_COMPILER_TPU && fusion != NULL &&
@@ -155,10 +158,10 @@ static bool chip_order_is_scalar(const order_t *o, const item_t *item) {
          mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_scalars_hide_nothing);
 }
 
-// Whether what is started at a slot is waited for before anything that it can go on beside: before
-// anything at all, or of a gather that matmuls carry, before the next one. Permutations always are
-// started.
-static bool chip_order_is_waited_for(const order_t *o, const sort_t *s,
+// Whether the collective that starts at a slot overlaps with nothing: it ends before any other
+// work, or, if only matmuls carry gathers, before the next matmul. Permutes keep their start and
+// end.
+static bool chip_order_hides_nothing(const order_t *o, const sort_t *s,
                                      const mp_schedule_slot_t *slots, uint32_t i,
                                      uint32_t num_started) {
   const item_t *item = &o->items.items[s->sorted[slots[i].node]];
@@ -184,7 +187,7 @@ static void chip_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_
                                  uint32_t count, mp_chip_order_t *out) {
   uint32_t num_started = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t item = s->sorted[slots[i].node], attached = o->items.items[item].attached;
+    const uint32_t item = s->sorted[slots[i].node], ring = o->items.items[item].ring;
     const uint32_t number = o->items.items[item].is.collective;
     mp_chip_collective_t *one = number == ORDER_NONE ? NULL : &o->b->collectives.items[number];
     if (o->items.items[item].is.copy != ORDER_NONE) {
@@ -193,11 +196,11 @@ static void chip_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_
                                                   [MP_SCHEDULE_DONE] = MP_CHIP_SLOT_FINISH};
       chip_order_put(o, out, item, parts[slots[i].part]);
     } else if (slots[i].part == MP_SCHEDULE_ALL) {
-      if (attached != ORDER_NONE) chip_order_put(o, out, attached, MP_CHIP_SLOT_BEGIN);
+      if (ring != ORDER_NONE) chip_order_put(o, out, ring, MP_CHIP_SLOT_BEGIN);
       chip_order_put(o, out, item, MP_CHIP_SLOT_WHOLE);
-      if (attached != ORDER_NONE) chip_order_put(o, out, attached, MP_CHIP_SLOT_FINISH);
+      if (ring != ORDER_NONE) chip_order_put(o, out, ring, MP_CHIP_SLOT_FINISH);
     } else if (slots[i].part == MP_SCHEDULE_START) {
-      if (chip_order_is_waited_for(o, s, slots, i, num_started)) {
+      if (chip_order_hides_nothing(o, s, slots, i, num_started)) {
         one->overlap = MP_OVERLAP_SYNC;
         continue;
       }
@@ -207,9 +210,11 @@ static void chip_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_
       chip_order_put(o, out, item, MP_CHIP_SLOT_WHOLE);
     } else {
       chip_order_put(o, out, item, MP_CHIP_SLOT_FINISH);
+      MP_ASSERT(num_started > 0);
       num_started -= 1;
     }
   }
+  MP_ASSERT(num_started == 0);  // every start has its end
 }
 
 // ---- blocks ----
@@ -240,11 +245,12 @@ static mp_status_t chip_order_schedule(order_t *o, mp_chip_order_t *out) {
 static mp_status_t chip_order_block(order_t *o, const mp_block_t *block, mp_chip_order_t *out) {
   MP_RETURN_IF_ERROR(mp_chip_order_find_graph(o, block));
   MP_RETURN_IF_ERROR(mp_chip_order_pipeline(o, block));
-  out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_chip_slot_t, 2 * (size_t)o->items.count + 1);
-  MP_RETURN_IF_NULL(out->slots);
-  if (o->has_async) MP_RETURN_IF_ERROR(mp_chip_order_attach(o));
+  if (o->has_async) MP_RETURN_IF_ERROR(mp_chip_order_decompose(o));
   MP_RETURN_IF_ERROR(mp_chip_order_sum_whole_arrays(o));
   MP_RETURN_IF_ERROR(mp_chip_order_combine(o));
+  // An item has at most two slots: its start and its end.
+  out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_chip_slot_t, 2 * (size_t)o->items.count + 1);
+  MP_RETURN_IF_NULL(out->slots);
   if (o->has_async) return chip_order_schedule(o, out);
   chip_order_put_plainly(o, out);
   return NULL;

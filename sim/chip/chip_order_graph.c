@@ -1,4 +1,5 @@
-// What is done in a block, as items, and which of them waits for which.
+// Finds the items of a block and the dependencies between them.
+#include "sim/base/assert.h"
 #include "sim/chip/chip_order_impl.h"
 #include "sim/plan/plan.h"
 #include "sim/work/rounds.h"
@@ -9,6 +10,7 @@ typedef mp_combine_edge_t edge_t;
 
 // ---- what is an item ----
 
+// Whether a loop or branch has collectives.
 static bool chip_order_graph_has_meeting(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_regions; ++i) {
     for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
@@ -18,7 +20,8 @@ static bool chip_order_graph_has_meeting(const mp_op_t *op) {
   return false;
 }
 
-// What keeps its place: whose order is the order of what comes and goes.
+// Whether the op is one of those that keep the order of the program: devices meet and send messages
+// in that order.
 static bool chip_order_graph_is_fixed(const mp_op_t *op) {
   const mp_op_role_t role = mp_op_info(op->code)->role;
   if (op->code == MP_OP_SEND || op->code == MP_OP_RECV || role == MP_OP_ROLE_COMMAND) return true;
@@ -27,13 +30,14 @@ static bool chip_order_graph_is_fixed(const mp_op_t *op) {
 
 static double chip_order_graph_block_seconds(order_t *o, const mp_block_t *block);
 
-// Of a loop or branch; what collectives in it take is not counted.
+// The estimated seconds of a loop or branch, without its collectives. A branch counts all of its
+// regions, a loop with an unknown trip count one iteration.
 static double chip_order_graph_control_seconds(order_t *o, const mp_op_t *op) {
   double seconds = 0;
   for (uint32_t i = 0; i < op->num_regions; ++i)
     seconds += chip_order_graph_block_seconds(o, op->regions[i]);
-  const int64_t rounds = op->code == MP_OP_WHILE ? mp_work_rounds(op) : 1;
-  return rounds < 0 ? seconds : seconds * (double)rounds;
+  const int64_t trip_count = op->code == MP_OP_WHILE ? mp_work_rounds(op) : 1;
+  return trip_count < 0 ? seconds : seconds * (double)trip_count;
 }
 
 static double chip_order_graph_seconds(order_t *o, const mp_op_t *op) {
@@ -55,7 +59,6 @@ bool mp_chip_order_is_too_small(const order_t *o, const mp_collective_t *collect
                                  mp_chip_order_result_bytes(collective));
 }
 
-// What of a collective may go on beside work at the most.
 mp_overlap_t mp_chip_order_overlap(const order_t *o, const mp_collective_t *collective) {
   if (mp_chip_order_is_too_small(o, collective)) return MP_OVERLAP_SYNC;
   return mp_overlap_order(&o->b->chip->figures, collective->kind,
@@ -65,7 +68,7 @@ mp_overlap_t mp_chip_order_overlap(const order_t *o, const mp_collective_t *coll
 static mp_status_t chip_order_graph_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
   mp_chip_builder_t *b = o->b;
   item_t item = {.is = {.op = op, .collective = ORDER_NONE, .copy = ORDER_NONE},
-                 .attached = ORDER_NONE};
+                 .ring = ORDER_NONE};
   *out_item = item.node = o->items.count;
   if (mp_plan_is_collective(op)) {
     MP_RETURN_IF_ERROR(mp_chip_add_collective(b, op, &item.is.collective));
@@ -89,7 +92,8 @@ static mp_status_t chip_order_graph_add_item(order_t *o, const mp_op_t *op, uint
   return MP_ARRAY_PUSH(o->arena, &o->items, item);
 }
 
-// Whether something is done at the place of an op.
+// Whether the op is an item: a fusion, collective, host copy, command, loop, branch, or a barrier
+// of several values.
 static bool chip_order_graph_is_item(const order_t *o, const mp_op_t *op) {
   const mp_op_role_t role = mp_op_info(op->code)->role;
   if (mp_chip_fusion_at(&o->b->fusions, op) != NULL || mp_plan_is_collective(op)) return true;
@@ -100,15 +104,16 @@ static bool chip_order_graph_is_item(const order_t *o, const mp_op_t *op) {
 
 static mp_status_t chip_order_graph_add_edge(order_t *o, uint32_t from, uint32_t to) {
   if (from == to || from == ORDER_NONE) return NULL;
+  MP_ASSERT(o->edges.count == 0 || o->edges.items[o->edges.count - 1].to <= to);  // sorted
   return MP_ARRAY_PUSH(o->arena, &o->edges, (edge_t){from, to});
 }
 
-// The item reads a value: it comes after the one that makes it. What nobody makes is that of its
-// operand under another type, or made by whoever reads it.
+// The item reads a value, so it depends on the item that produces the value. If no item does, the
+// value is an alias of its first operand, or each reader computes it from that operand.
 static mp_status_t chip_order_graph_read(order_t *o, const mp_block_t *block,
                                          const mp_value_t *value, uint32_t item) {
   while (value->op != NULL && value->op->parent == block) {
-    // Barriers of remat are not there for what comes from the host.
+    // Optimization barriers of rematerialization do not hold back values on the host.
     if (value->op->code == MP_OP_OPTIMIZATION_BARRIER && value->is_on_host) {
       value = value->op->operands[value->index];
       continue;
@@ -116,7 +121,7 @@ static mp_status_t chip_order_graph_read(order_t *o, const mp_block_t *block,
     const uint32_t from = o->b->items[value->op->id];
     if (from != ORDER_NONE) return chip_order_graph_add_edge(o, from, item);
     if (value->op->num_operands == 0) return NULL;
-    // What was copied into an array on the host.
+    // An array on the host also depends on the slice that was copied into it.
     if (value->op->code == MP_OP_DYNAMIC_UPDATE_SLICE && value->is_on_host) {
       MP_RETURN_IF_ERROR(chip_order_graph_read(o, block, value->op->operands[1], item));
     }
@@ -125,7 +130,7 @@ static mp_status_t chip_order_graph_read(order_t *o, const mp_block_t *block,
   return NULL;
 }
 
-// ---- what comes before what ----
+// ---- dependencies ----
 
 static mp_status_t chip_order_graph_read_fusion(order_t *o, const mp_chip_fusion_t *fusion,
                                                 uint32_t item) {
@@ -136,7 +141,7 @@ static mp_status_t chip_order_graph_read_fusion(order_t *o, const mp_chip_fusion
   return NULL;
 }
 
-// The item makes the results of an op, or those that its fusion writes.
+// Notes the item as the producer of what the op's fusion writes; without one, of the op's results.
 static void chip_order_graph_write(order_t *o, const mp_op_t *op, uint32_t item) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&o->b->fusions, op);
   if (fusion == NULL) {
@@ -166,7 +171,7 @@ static mp_status_t chip_order_graph_read_all(order_t *o, const mp_op_t *op, uint
   return NULL;
 }
 
-// An op is done at its place, before those that read what it makes.
+// Finds all items before any dependency: a fusion writes results of earlier ops, too.
 static mp_status_t chip_order_graph_find_items(order_t *o, const mp_block_t *block) {
   for (const mp_op_t *op = block->first; op != block->last; op = op->next) {
     if (!chip_order_graph_is_item(o, op)) continue;

@@ -1,4 +1,4 @@
-// What the files that order a block share.
+// Shared by the files that order a block.
 #ifndef MINIPOD_SIM_CHIP_CHIP_ORDER_IMPL_H_
 #define MINIPOD_SIM_CHIP_CHIP_ORDER_IMPL_H_
 
@@ -7,57 +7,60 @@
 
 typedef struct {
   mp_chip_item_t is;
-  uint32_t node;      // of the schedule; several items may be one
-  uint32_t attached;  // the collective beside this matmul; UINT32_MAX: none
+  uint32_t node;  // the item that stands for it in the schedule: itself, or the one it is part of
+  uint32_t ring;  // of a collective matmul: the item of its collective; else UINT32_MAX
   bool is_matmul;
 } mp_chip_order_item_t;
 
 typedef struct {
   mp_chip_builder_t *b;
-  mp_arena_t *arena;  // dies with the order
+  mp_arena_t *arena;  // released with the ordering
   MP_ARRAY(mp_chip_order_item_t) items;
-  MP_ARRAY(mp_combine_edge_t) edges;  // between items, in the order of those that they lead to
-  const uint32_t *leaders;  // [items] of collectives that are one, the first; NULL: none are
-  uint32_t last_fixed;      // the last item that keeps its place among those like it
-  bool has_async;
+  MP_ARRAY(mp_combine_edge_t) edges;  // dependencies between items, sorted by `to`
+  const uint32_t *combined;  // [items]: the first collective of its combined group; NULL: no groups
+  uint32_t last_fixed;       // the last item so far whose order is fixed (mp_chip_order_find_graph)
+  bool has_async;            // some item can overlap with compute
 } mp_chip_ordering_t;
 
 #define ORDER_NONE UINT32_MAX
 
 // ---- chip_items.c ----
 
-// The kind of an item that is a collective; MP_COLLECTIVE_KINDS: it is none.
+// The kind of an item's collective; MP_COLLECTIVE_KINDS: the item is not a collective.
 uint32_t mp_chip_order_kind(const mp_chip_ordering_t *o, uint32_t item);
-// Of the largest group.
+// The members of the largest group.
 uint32_t mp_chip_order_num_members(const mp_collective_t *collective);
+// The bytes of all results.
 double mp_chip_order_result_bytes(const mp_collective_t *collective);
 
 // ---- chip_rings.c ----
 
-// Finds the matmuls that become rings with collectives, and how all other collectives that could
-// have been decomposed are done.
-MP_NODISCARD mp_status_t mp_chip_order_attach(mp_chip_ordering_t *o);
+// Finds the collective matmuls, and whether the other collectives that could have been decomposed
+// are sync or async.
+MP_NODISCARD mp_status_t mp_chip_order_decompose(mp_chip_ordering_t *o);
 
 // ---- chip_order_graph.c ----
 
-// Whether it is of so few bytes that the chip's compiler lets nothing go on beside it.
+// Whether the collective has so few bytes that the chip's compiler does not overlap it.
 bool mp_chip_order_is_too_small(const mp_chip_ordering_t *o, const mp_collective_t *collective);
-// What of a collective may go on beside work at the most.
+// How far the collective may overlap with compute.
 mp_overlap_t mp_chip_order_overlap(const mp_chip_ordering_t *o, const mp_collective_t *collective);
-// Finds the items of a block, in the order of the program, and the edges between them.
+// Finds the items of a block, in the order of the program, and their dependencies. Sends, receives,
+// commands and control flow with collectives keep their order.
 MP_NODISCARD mp_status_t mp_chip_order_find_graph(mp_chip_ordering_t *o, const mp_block_t *block);
 
-// ---- chip_order_rounds.c ----
+// ---- chip_order_pipeline.c ----
 
-// Takes the edges away that a loop has no need of when collectives, or copies from the host, are
-// done in the round before or behind. Of no loop: nothing.
+// Removes the dependencies of collectives and host copies that run one iteration early or late.
+// Does nothing outside of loops.
 MP_NODISCARD mp_status_t mp_chip_order_pipeline(mp_chip_ordering_t *o, const mp_block_t *block);
 
-// ---- chip_order_joined.c ----
+// ---- chip_order_combine.c ----
 
-// Makes all_reduces of the collectives that the chip's compiler does on whole arrays.
+// Replaces reduce_scatters and all_gathers by all_reduces of whole arrays, as the chip's compiler
+// does.
 MP_NODISCARD mp_status_t mp_chip_order_sum_whole_arrays(mp_chip_ordering_t *o);
-// Makes one of several collectives, up to so many bytes as the chip's compiler does (`leaders`).
+// Combines collectives, up to the number of bytes at which the chip's compiler stops.
 MP_NODISCARD mp_status_t mp_chip_order_combine(mp_chip_ordering_t *o);
 
 #endif  // MINIPOD_SIM_CHIP_CHIP_ORDER_IMPL_H_

@@ -1,17 +1,19 @@
-// Which matmuls become rings with collectives: a part of a factor, or of the sum, moves from
-// device to device while the matmul of another part is computed.
+// Finds the collective matmuls: a part of an operand, or of the sum, moves around a ring of devices
+// while the matmul computes another part.
 //
-// Partitioning says what of a matmul could be one (mp_op_rings_t). Where there are several, XLA's
-// partitioner compares what they take, and what it chose stays so even if no ring comes of it. Its
-// text of 200 matmuls on 4x4, 2x8, 8x2 and 16x16 of a v5e (libtpu 0.0.52) says:
+// Partitioning notes which collectives of a matmul could be its ring (mp_op_rings_t). If several
+// could, XLA's partitioner compares their times. Its choice stands even if the chosen one then does
+// not become a ring. Evidence: 200 matmuls on 4x4, 2x8, 8x2 and 16x16 of a v5e (libtpu 0.0.52).
 //
-// - of two factors what takes longer to gather, of equal ones the second.
-// - of a factor and the scatter of the sum what takes longer; the one of smaller parts, if the
-//   matmul takes less than either.
-// - of a sum in terms that is not scattered the factor, if the matmul takes no longer than it.
+// - Of two operands, the all_gather that takes longer; if equal, the second operand's.
+// - Of an operand's all_gather and the reduce_scatter of the sum, the one that takes longer. If the
+//   matmul takes less than both, the one with the smaller parts.
+// - If the matmul's result is a term of a sum that is not scattered: the all_gather, unless the
+//   matmul takes longer than it.
 #include <math.h>
 
 #include "collectives/mailbox.h"
+#include "sim/base/assert.h"
 #include "sim/chip/chip_order_impl.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/schedule/overlap.h"
@@ -19,7 +21,7 @@
 typedef mp_chip_ordering_t order_t;
 typedef mp_combine_edge_t edge_t;
 
-// ---- what a ring needs ----
+// ---- conditions ----
 
 static mp_chip_spread_t chip_rings_spread(const order_t *o, const mp_collective_t *collective) {
   const mp_chip_links_t *links = o->b->links;
@@ -27,7 +29,7 @@ static mp_chip_spread_t chip_rings_spread(const order_t *o, const mp_collective_
   return (mp_chip_spread_t){mp_chip_order_num_members(collective), 1};
 }
 
-// Whether the links leave something to win for a ring of the collective.
+// Whether a ring can be faster than the collective, which uses the links of all dimensions.
 static bool chip_rings_links_allow(const order_t *o, const mp_collective_t *collective) {
   const mp_chip_spread_t spread = chip_rings_spread(o, collective);
   return mp_overlap_may_ring(&o->b->chip->figures, spread.num_chips, spread.num_dims);
@@ -46,21 +48,21 @@ static bool chip_rings_is_decomposed(const order_t *o, uint32_t item) {
   return number != ORDER_NONE && o->b->collectives.items[number].overlap == MP_OVERLAP_DECOMPOSED;
 }
 
-// At the chip's peak.
+// The matmul's seconds at the chip's peak rate.
 static double chip_rings_matmul_seconds(const order_t *o, uint32_t matmul) {
   const mp_work_t *work = &chip_rings_fusion(o, matmul)->work;
   return work->flops / o->b->chip->flops[mp_chip_flop_kind(work->matmul.dtype)];
 }
 
-// Of a message: the part of one member.
+// The bytes of one message: one member's part.
 static double chip_rings_part_bytes(const order_t *o, uint32_t item) {
   const mp_collective_t *one = chip_rings_collective(o, item);
   const bool is_sum = one->kind == MP_COLLECTIVE_REDUCE_SCATTER;
   return (double)mp_message_bytes(one) / (is_sum ? mp_chip_order_num_members(one) : 1);
 }
 
-// What a collective takes as XLA's partitioner counts it: half of the bytes each way along each of
-// its group's dimensions, at the described rate.
+// The collective's seconds by the formula of XLA's partitioner: the bytes of all parts at the
+// described rate, in both directions of all dimensions of the group at once.
 static double chip_rings_collective_seconds(const order_t *o, uint32_t item) {
   const mp_collective_t *one = chip_rings_collective(o, item);
   const mp_chip_links_t *links = o->b->links;
@@ -70,8 +72,7 @@ static double chip_rings_collective_seconds(const order_t *o, uint32_t item) {
   return bytes / 2 / (dims == 0 ? 1 : dims) / links->bandwidth;
 }
 
-// Whether a matmul has enough to do for a ring: so many times what one message of it takes on a
-// link.
+// Whether the matmul takes at least `overlap.ring_work` times as long as one message on a link.
 static bool chip_rings_is_worth_it(const order_t *o, uint32_t matmul, uint32_t item) {
   const double least = o->b->chip->figures.overlap_ring_work, rate = o->b->links->bandwidth;
   if (isnan(least) || rate <= 0) return true;
@@ -79,9 +80,9 @@ static bool chip_rings_is_worth_it(const order_t *o, uint32_t matmul, uint32_t i
          !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_least_work);
 }
 
-// ---- which factor was gathered ----
+// ---- the gathered operand ----
 
-// Where a transpose brings a dimension.
+// The dimension of a transpose's result that was `dim` of its operand.
 static int64_t chip_rings_transposed(const mp_op_t *transpose, int64_t dim) {
   const mp_index_list_t permutation = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
   for (uint32_t i = 0; i < permutation.count; ++i) {
@@ -90,8 +91,8 @@ static int64_t chip_rings_transposed(const mp_op_t *transpose, int64_t dim) {
   return -1;
 }
 
-// Which dimension of the matmul's operand was gathered; -1: nobody knows. What lies between are
-// changes of type and some transposes, which the matmul's kernel does.
+// The dimension of the matmul's operand that was gathered; -1: unknown. Only converts and
+// transposes may be between gather and matmul: they are fused into the matmul.
 static int64_t chip_rings_gathered_dim(const mp_value_t *operand, const mp_op_t *gather,
                                        int64_t dimension) {
   enum { MOST = 4 };
@@ -109,7 +110,7 @@ static int64_t chip_rings_gathered_dim(const mp_value_t *operand, const mp_op_t 
   return dimension;
 }
 
-// Whether the matmul adds up over what was gathered, as it is taken to where nobody knows.
+// Whether the matmul contracts over the gathered dimension. Unknown counts as yes.
 static bool chip_rings_is_summed(const mp_op_t *matmul, const mp_op_t *gather, int64_t dimension) {
   static const mp_attr_name_t names[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
                                          MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
@@ -126,37 +127,37 @@ static bool chip_rings_is_summed(const mp_op_t *matmul, const mp_op_t *gather, i
   return true;
 }
 
-// Whether a matmul wants the factor in parts along the gathered dimension, and along others.
+// Whether a matmul reads the operand in parts along the gathered dimension, and along others.
 typedef struct {
-  bool along, beside;
-} wanted_t;
+  bool along, across;
+} parts_t;
 
-static wanted_t chip_rings_wanted(const mp_op_t *matmul, const mp_op_t *gather, int64_t dimension) {
+static parts_t chip_rings_parts(const mp_op_t *matmul, const mp_op_t *gather, int64_t dimension) {
   const bool is_first = chip_rings_gathered_dim(matmul->operands[0], gather, dimension) >= 0;
   const uint8_t rings = is_first ? matmul->rings : (uint8_t)(matmul->rings >> 1);
   const bool rows = (rings & MP_OP_RING_LHS_ROWS) != 0, sums = (rings & MP_OP_RING_LHS_SUMMED) != 0;
   const bool is_summed = chip_rings_is_summed(matmul, gather, dimension);
-  return is_summed ? (wanted_t){sums, rows} : (wanted_t){rows, sums};
+  return is_summed ? (parts_t){sums, rows} : (parts_t){rows, sums};
 }
 
-// Whether two matmuls want a factor alike: what is gathered for both is there as a whole.
-static bool chip_rings_want_alike(const order_t *o, uint32_t item, uint32_t a, uint32_t b) {
+// Whether two matmuls read a gathered operand in the same parts. If so, it is gathered as a whole.
+static bool chip_rings_read_alike(const order_t *o, uint32_t item, uint32_t a, uint32_t b) {
   const mp_chip_fusion_t *fusions[] = {chip_rings_fusion(o, a), chip_rings_fusion(o, b)};
   const mp_op_t *gather = o->items.items[item].is.op;
   const int64_t dim = chip_rings_collective(o, item)->dimension;
-  wanted_t wanted[2];
+  parts_t parts[2];
   for (uint32_t i = 0; i < 2; ++i) {
     if (fusions[i] == NULL || fusions[i]->hero->code != MP_OP_DOT_GENERAL) return true;
-    wanted[i] = chip_rings_wanted(fusions[i]->hero, gather, dim);
+    parts[i] = chip_rings_parts(fusions[i]->hero, gather, dim);
   }
-  return wanted[0].along == wanted[1].along && wanted[0].beside == wanted[1].beside;
+  return parts[0].along == parts[1].along && parts[0].across == parts[1].across;
 }
 
 static bool chip_rings_is_shared(const order_t *o, uint32_t item, uint32_t matmul) {
   for (uint32_t e = 0; e < o->edges.count; ++e) {
     const edge_t *edge = &o->edges.items[e];
     if (edge->from != item || edge->to == matmul) continue;
-    if (chip_rings_want_alike(o, item, matmul, edge->to)) return true;
+    if (chip_rings_read_alike(o, item, matmul, edge->to)) return true;
   }
   return false;
 }
@@ -170,9 +171,9 @@ static bool chip_rings_may_be(const order_t *o, uint32_t matmul, uint32_t item) 
   return chip_rings_links_allow(o, one) && chip_rings_is_worth_it(o, matmul, item);
 }
 
-// ---- what could be one ----
+// ---- candidates ----
 
-// A matmul, and the items of the collectives that could be rings with it; ORDER_NONE: none.
+// A matmul, and the items of the collectives that could be its ring; ORDER_NONE: none.
 typedef struct {
   uint32_t matmul, gathers[2], scatter;
   uint8_t rings;  // as mp_op_rings_t
@@ -180,8 +181,8 @@ typedef struct {
 
 typedef struct {
   order_t *o;
-  uint32_t *first;     // [items + 1]: where the edges begin that lead to an item
-  uint32_t *scatters;  // [items]: of a matmul the scatter of what it makes; ORDER_NONE: none
+  uint32_t *first;     // [items + 1]: the first edge to an item
+  uint32_t *scatters;  // [items]: the reduce_scatter of a matmul's result; ORDER_NONE: none
 } rings_t;
 
 static mp_status_t chip_rings_start(order_t *o, rings_t *out) {
@@ -195,6 +196,7 @@ static mp_status_t chip_rings_start(order_t *o, rings_t *out) {
   for (uint32_t i = 0; i < count; ++i) {
     out->scatters[i] = ORDER_NONE;
     while (e < o->edges.count && o->edges.items[e].to < i) e += 1;
+    MP_ASSERT(e == o->edges.count || e == 0 || o->edges.items[e - 1].to <= o->edges.items[e].to);
     out->first[i] = e;
   }
   out->first[count] = o->edges.count;
@@ -205,8 +207,8 @@ static uint8_t chip_rings_of(const order_t *o, uint32_t item) {
   return o->items.items[item].is_matmul ? chip_rings_fusion(o, item)->hero->rings : 0;
 }
 
-// Says of the matmuls that make what an item adds up that it is scattered by `scatter`, and of
-// those whose terms these add to their own. Where a kernel of its own adds terms nothing is a ring.
+// Notes `scatter` for the matmuls whose results an item reads, and for the matmuls whose results
+// these add to their own. If another kernel adds the terms, none of them becomes a ring.
 static void chip_rings_find_terms(const rings_t *r, uint32_t item, uint32_t scatter) {
   for (uint32_t e = r->first[item]; e < r->first[item + 1]; ++e) {
     const uint32_t from = r->o->edges.items[e].from;
@@ -217,8 +219,8 @@ static void chip_rings_find_terms(const rings_t *r, uint32_t item, uint32_t scat
   }
 }
 
-// The gather that an operand was brought by. Where a kernel between them hides it, it is one that
-// partitioning made for a ring, and that the other operand was not brought by.
+// The all_gather of an operand; ORDER_NONE: none. If a kernel between them hides it, it is an
+// all_gather that partitioning made for a ring and that does not bring the other operand.
 static uint32_t chip_rings_gather_of(const rings_t *r, uint32_t matmul, uint32_t operand) {
   const order_t *o = r->o;
   const mp_op_t *hero = chip_rings_fusion(o, matmul)->hero;
@@ -245,7 +247,7 @@ static choice_t chip_rings_choice(const rings_t *r, uint32_t matmul) {
   return choice;
 }
 
-// ---- which one is ----
+// ---- choice ----
 
 static uint32_t chip_rings_longer(const order_t *o, const uint32_t *gathers) {
   if (gathers[0] == ORDER_NONE) return gathers[1];
@@ -254,7 +256,7 @@ static uint32_t chip_rings_longer(const order_t *o, const uint32_t *gathers) {
   return gathers[first > chip_rings_collective_seconds(o, gathers[1]) ? 0 : 1];
 }
 
-// The item that XLA's partitioner would make a ring of; ORDER_NONE: none.
+// The item that XLA's partitioner chooses for the ring; ORDER_NONE: none.
 static uint32_t chip_rings_choose(const order_t *o, const choice_t *choice) {
   const uint32_t gather = chip_rings_longer(o, choice->gathers), scatter = choice->scatter;
   if (gather == ORDER_NONE) return scatter;
@@ -273,30 +275,30 @@ static uint32_t chip_rings_choose(const order_t *o, const choice_t *choice) {
 
 // ---- rings ----
 
-// The matmul becomes a ring: its parts take longer than the whole. `is_last`: all that need the
-// collective are.
+// Makes the matmul a collective matmul, whose parts take longer than the whole. `is_last`: all
+// matmuls that need the collective are collective matmuls.
 static mp_status_t chip_rings_make(order_t *o, uint32_t matmul, uint32_t collective, bool is_last) {
   mp_chip_item_t *item = &o->items.items[matmul].is;
-  const mp_chip_item_t *beside = &o->items.items[collective].is;
+  const mp_chip_item_t *messages = &o->items.items[collective].is;
   const mp_collective_t *one = chip_rings_collective(o, collective);
   const mp_op_t *hero = chip_rings_fusion(o, matmul)->hero;
   item->ring = (mp_ring_matmul_t){MP_RING_OF_SCATTERS, mp_chip_order_num_members(one)};
   if (one->kind != MP_COLLECTIVE_REDUCE_SCATTER) {
-    const bool is_summed = chip_rings_is_summed(hero, beside->op, one->dimension);
+    const bool is_summed = chip_rings_is_summed(hero, messages->op, one->dimension);
     item->ring.kind = is_summed ? MP_RING_OF_SUMS : MP_RING_OF_SLICES;
   }
   item->seconds = mp_chip_kernel_seconds(o->b, item->op, &item->ring);
-  o->items.items[matmul].attached = collective;
+  o->items.items[matmul].ring = collective;
   o->items.items[collective].node = matmul;
   const mp_memory_ring_t ring = {.matmul = item->op,
-                                 .collective = beside->op,
+                                 .collective = messages->op,
                                  .adds = item->ring.kind == MP_RING_OF_SUMS,
                                  .is_last = is_last};
   return MP_ARRAY_PUSH(o->b->scratch, &o->b->rings, ring);
 }
 
-// What several matmuls could be rings with is one collective of each of them that is: another one
-// like that of them all, which the others still need.
+// If several matmuls need a collective, each collective matmul has a copy of it. The others still
+// need the original.
 static mp_status_t chip_rings_copy(order_t *o, uint32_t matmul, uint32_t collective,
                                    uint32_t *out_item) {
   mp_chip_order_item_t item = o->items.items[collective];
@@ -310,8 +312,8 @@ static mp_status_t chip_rings_copy(order_t *o, uint32_t matmul, uint32_t collect
   return MP_ARRAY_PUSH(o->arena, &o->items, item);
 }
 
-// For each item how many matmuls need it as a whole: those whose terms a scatter adds up, and
-// those that read a gather.
+// For each collective, the number of matmuls that need it: the terms of a reduce_scatter, the
+// readers of an all_gather.
 static mp_status_t chip_rings_count_uses(const rings_t *r, uint32_t count, uint32_t **out_uses) {
   const order_t *o = r->o;
   uint32_t *uses = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)count + 1);
@@ -340,14 +342,15 @@ static mp_status_t chip_rings_make_all(const rings_t *r, uint32_t count) {
         !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_collective_matmul)) {
       continue;
     }
-    const bool is_last = --uses[chosen] == 0;  // it has the collective that there is
+    MP_ASSERT(uses[chosen] > 0);
+    const bool is_last = --uses[chosen] == 0;  // it takes the original
     if (!is_last) MP_RETURN_IF_ERROR(chip_rings_copy(o, i, chosen, &chosen));
     MP_RETURN_IF_ERROR(chip_rings_make(o, i, chosen, is_last));
   }
   return NULL;
 }
 
-mp_status_t mp_chip_order_attach(order_t *o) {
+mp_status_t mp_chip_order_decompose(order_t *o) {
   const uint32_t count = o->items.count;
   rings_t rings;
   bool has_decomposed = false;

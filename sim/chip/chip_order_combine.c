@@ -1,5 +1,6 @@
-// Collectives that the chip's compiler makes others of: sums of whole arrays in place of parts, and
-// one of several.
+// Collectives that the chip's compiler replaces: all_reduces of whole arrays instead of
+// reduce_scatters and all_gathers, and combined collectives.
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/chip_order_impl.h"
 #include "sim/chip/schedule/combine.h"
@@ -7,11 +8,12 @@
 typedef mp_chip_ordering_t order_t;
 typedef mp_chip_order_item_t item_t;
 
-// ---- collectives of whole arrays ----
+// ---- all_reduces of whole arrays ----
 
-// Has all members add up the whole array, of which each one takes its part, or has put in its part.
-static mp_status_t chip_order_joined_sum_whole(order_t *o, item_t *item,
-                                               mp_chip_collective_t *one) {
+// Replaces the collective by an all_reduce of the whole array. Each member slices its part from the
+// sum (reduce_scatter), or contributes its part padded with zeros (all_gather).
+static mp_status_t chip_order_combine_sum_whole(order_t *o, item_t *item,
+                                                mp_chip_collective_t *one) {
   mp_collective_t *whole = MP_ARENA_NEW(o->b->arena, mp_collective_t);
   const uint32_t count = one->collective->num_operands;
   const bool is_gather = one->collective->kind == MP_COLLECTIVE_ALL_GATHER;
@@ -33,8 +35,8 @@ static mp_status_t chip_order_joined_sum_whole(order_t *o, item_t *item,
   return o->b->links->seconds(o->b->links->context, whole, &item->is.seconds);
 }
 
-// Whether it gathers a vector whose parts are too short.
-static bool chip_order_joined_gathers_short(const order_t *o, const mp_collective_t *collective) {
+// Whether the collective gathers one array whose parts have fewer elements than a row of lanes.
+static bool chip_order_combine_gathers_short(const order_t *o, const mp_collective_t *collective) {
   const mp_collective_operand_t *part = &collective->operands[0];
   int64_t elements = 1;
   for (uint32_t d = 0; d < part->rank; ++d) elements *= part->dims[d];
@@ -42,12 +44,12 @@ static bool chip_order_joined_gathers_short(const order_t *o, const mp_collectiv
          mp_overlap_sums_short(&o->b->chip->figures, elements);
 }
 
-static bool chip_order_joined_is_summed_whole(const order_t *o, const mp_chip_collective_t *one) {
+static bool chip_order_combine_is_summed_whole(const order_t *o, const mp_chip_collective_t *one) {
   const mp_chip_figures_t *figures = &o->b->chip->figures;
   const mp_collective_t *collective = one->collective;
   const uint32_t all = o->b->program->num_replicas * o->b->program->num_partitions;
   if (one->overlap == MP_OVERLAP_DECOMPOSED) return false;
-  if (chip_order_joined_gathers_short(o, collective)) return true;
+  if (chip_order_combine_gathers_short(o, collective)) return true;
   if (collective->kind == MP_COLLECTIVE_REDUCE_SCATTER) {
     return mp_chip_order_num_members(collective) == all && mp_overlap_sums_whole(figures);
   }
@@ -60,16 +62,16 @@ mp_status_t mp_chip_order_sum_whole_arrays(order_t *o) {
     item_t *item = &o->items.items[i];
     if (item->is.collective == ORDER_NONE) continue;
     mp_chip_collective_t *one = &o->b->collectives.items[item->is.collective];
-    if (!chip_order_joined_is_summed_whole(o, one)) continue;
-    MP_RETURN_IF_ERROR(chip_order_joined_sum_whole(o, item, one));
+    if (!chip_order_combine_is_summed_whole(o, one)) continue;
+    MP_RETURN_IF_ERROR(chip_order_combine_sum_whole(o, item, one));
   }
   return NULL;
 }
 
-// ---- collectives that are one ----
+// ---- combined collectives ----
 
-// What those have in common that may be one; 0: it stays alone.
-static uint64_t chip_order_joined_key(const order_t *o, const mp_collective_t *collective) {
+// Collectives with the same key may be combined; 0: this one may not.
+static uint64_t chip_order_combine_key(const order_t *o, const mp_collective_t *collective) {
   const bool is_sum = collective->kind == MP_COLLECTIVE_ALL_REDUCE ||
                       collective->kind == MP_COLLECTIVE_REDUCE_SCATTER;
   if (!mp_overlap_may_combine(&o->b->chip->figures, collective->kind)) return 0;
@@ -84,29 +86,29 @@ static uint64_t chip_order_joined_key(const order_t *o, const mp_collective_t *c
   return key == 0 ? 1 : key;
 }
 
-// Notes which ops those are that `hero` leads, itself included, for reports.
-static mp_status_t chip_order_joined_note(order_t *o, uint32_t hero, mp_chip_collective_t *one) {
+// Notes the ops of the combined collective, `first` included, for reports.
+static mp_status_t chip_order_combine_note(order_t *o, uint32_t first, mp_chip_collective_t *one) {
   uint32_t count = 0;
-  for (uint32_t i = hero; i < o->items.count; ++i) count += o->leaders[i] == hero;
+  for (uint32_t i = first; i < o->items.count; ++i) count += o->combined[i] == first;
   const mp_op_t **ops = MP_ARENA_ARRAY(o->b->arena, const mp_op_t *, count);
   MP_RETURN_IF_NULL(ops);
   one->ops = ops;
-  for (uint32_t i = hero; i < o->items.count; ++i) {
-    if (o->leaders[i] != hero) continue;
+  for (uint32_t i = first; i < o->items.count; ++i) {
+    if (o->combined[i] != first) continue;
     ops[one->num_ops++] = o->b->collectives.items[o->items.items[i].is.collective].op;
   }
   return NULL;
 }
 
-// Makes the collective of `hero` the one of all that it leads.
-static mp_status_t chip_order_joined_join(order_t *o, uint32_t hero) {
+// Replaces the collective of item `first` by that of its whole group.
+static mp_status_t chip_order_combine_group(order_t *o, uint32_t first) {
   mp_chip_builder_t *b = o->b;
   uint32_t count = 0;
-  for (uint32_t i = hero; i < o->items.count; ++i) {
-    if (o->leaders[i] != hero) continue;
+  for (uint32_t i = first; i < o->items.count; ++i) {
+    if (o->combined[i] != first) continue;
     count += b->collectives.items[o->items.items[i].is.collective].collective->num_operands;
   }
-  mp_chip_collective_t *one = &b->collectives.items[o->items.items[hero].is.collective];
+  mp_chip_collective_t *one = &b->collectives.items[o->items.items[first].is.collective];
   if (count == one->collective->num_operands) return NULL;
   mp_collective_operand_t *operands = MP_ARENA_ARRAY(b->arena, mp_collective_operand_t, count);
   mp_collective_t *all = MP_ARENA_NEW(b->arena, mp_collective_t);
@@ -116,19 +118,18 @@ static mp_status_t chip_order_joined_join(order_t *o, uint32_t hero) {
   all->digest = 0;
   all->num_operands = 0;
   all->operands = operands;
-  for (uint32_t i = hero; i < o->items.count; ++i) {
-    if (o->leaders[i] != hero) continue;
+  for (uint32_t i = first; i < o->items.count; ++i) {
+    if (o->combined[i] != first) continue;
     const mp_collective_t *part = b->collectives.items[o->items.items[i].is.collective].collective;
     for (uint32_t k = 0; k < part->num_operands; ++k) {
       operands[all->num_operands++] = part->operands[k];
     }
   }
   one->collective = all;
-  MP_RETURN_IF_ERROR(chip_order_joined_note(o, hero, one));
-  return b->links->seconds(b->links->context, all, &o->items.items[hero].is.seconds);
+  MP_RETURN_IF_ERROR(chip_order_combine_note(o, first, one));
+  return b->links->seconds(b->links->context, all, &o->items.items[first].is.seconds);
 }
 
-// Collectives that the chip's compiler makes one of, up to so many bytes.
 mp_status_t mp_chip_order_combine(order_t *o) {
   const double most_bytes = mp_figure_or(o->b->chip->figures.overlap_combine, 0);
   const uint32_t count = o->items.count;
@@ -137,16 +138,19 @@ mp_status_t mp_chip_order_combine(order_t *o) {
   MP_RETURN_IF_NULL(nodes);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t number = o->items.items[i].is.collective;
-    if (number == ORDER_NONE || o->items.items[i].node != i) continue;  // none, or part of a ring
+    // A collective that is part of a collective matmul stays alone.
+    if (number == ORDER_NONE || o->items.items[i].node != i) continue;
     const mp_collective_t *collective = o->b->collectives.items[number].collective;
-    nodes[i] = (mp_combine_node_t){chip_order_joined_key(o, collective),
+    nodes[i] = (mp_combine_node_t){chip_order_combine_key(o, collective),
                                    mp_chip_order_result_bytes(collective)};
   }
   MP_RETURN_IF_ERROR(mp_combine_find(o->arena, count, nodes, o->edges.count, o->edges.items,
-                                     most_bytes, &o->leaders));
+                                     most_bytes, &o->combined));
   for (uint32_t i = 0; i < count; ++i) {
-    if (o->leaders[i] != i) o->items.items[i].node = o->leaders[i];
-    if (nodes[i].key != 0 && o->leaders[i] == i) MP_RETURN_IF_ERROR(chip_order_joined_join(o, i));
+    MP_ASSERT(o->combined[i] <= i && o->combined[o->combined[i]] == o->combined[i]);
+    if (o->combined[i] != i) o->items.items[i].node = o->combined[i];
+    if (nodes[i].key != 0 && o->combined[i] == i)
+      MP_RETURN_IF_ERROR(chip_order_combine_group(o, i));
   }
   return NULL;
 }
