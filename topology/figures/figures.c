@@ -34,7 +34,8 @@ typedef struct {
   mp_yaml_t yaml;
   const figures_file_t *file;
   int lines[MP_FIGURE_COUNT];  // the line of each key; 0: not given yet
-  bool has_keys;
+  mp_figure_mark_t marks[MP_FIGURE_COUNT];
+  bool has_keys, has_sources;
   mp_chip_figures_t *out;
 } figures_reader_t;
 
@@ -88,6 +89,17 @@ static mp_status_t figures_read_value(figures_reader_t *r, int line, const char 
   return mp_figure_parse(key, text, r->out) ? NULL : figures_refuse(r, line, key);
 }
 
+// The key `sources`: where parameters come from.
+static mp_status_t figures_read_sources(figures_reader_t *r, int line) {
+  if (r->has_sources || r->yaml.event.type != YAML_MAPPING_START_EVENT) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s:%d: key 'sources': expected once, with kinds of sources as keys",
+                          r->yaml.origin, line);
+  }
+  r->has_sources = true;
+  return mp_figure_read_marks(&r->yaml, r->marks);
+}
+
 static mp_status_t figures_read_mapping(figures_reader_t *r, const char *group);
 
 // Reads what follows a key of the outermost mapping (group "") or of a group.
@@ -96,6 +108,8 @@ static mp_status_t figures_read_entry(figures_reader_t *r, const char *group, co
   const bool is_outer = group[0] == 0;
   if (is_outer && strcmp(name, "like") == 0) {
     MP_RETURN_IF_ERROR(figures_read_like(r, line));
+  } else if (is_outer && strcmp(name, "sources") == 0) {
+    MP_RETURN_IF_ERROR(figures_read_sources(r, line));
   } else if (is_outer && r->yaml.event.type == YAML_MAPPING_START_EVENT) {
     MP_RETURN_IF_ERROR(figures_read_mapping(r, name));
   } else {
@@ -134,6 +148,7 @@ static mp_status_t figures_read_stream(figures_reader_t *r) {
                           r->yaml.origin, mp_yaml_line(&r->yaml));
   }
   MP_RETURN_IF_ERROR(figures_read_mapping(r, ""));
+  MP_RETURN_IF_ERROR(mp_figure_take_marks(r->yaml.origin, r->marks, r->lines, r->out));
   return mp_yaml_finish_document(&r->yaml);
 }
 

@@ -217,6 +217,29 @@ typedef enum {
 #define MP_FIGURE_TYPE_ATTENTION_HEADS  mp_figure_list_t
 #define MP_FIGURE_TYPE_FUSION_AGAIN     mp_figure_list_t
 
+// Where a parameter comes from, as the key `sources` of a chip's file says. A parameter that a file
+// takes over from the chip it is like is COPIED. UNMARKED: the file says nothing.
+#define MP_CHIP_SOURCES(X)    \
+  X(UNMARKED, "unmarked")     \
+  X(MEASURED, "measured")     \
+  X(COMPILER, "compiler")     \
+  X(DATA_SHEET, "data sheet") \
+  X(ESTIMATE, "estimate")     \
+  X(COPIED, "copied")
+
+typedef enum {
+#define MP_CHIP_SOURCE_ENUM(name, text) MP_CHIP_SOURCE_##name,
+  MP_CHIP_SOURCES(MP_CHIP_SOURCE_ENUM)
+#undef MP_CHIP_SOURCE_ENUM
+      MP_CHIP_SOURCE_COUNT
+} mp_chip_source_t;
+
+enum {
+#define MP_FIGURE_COUNT_ONE(member, key, type, meaning) +1
+  MP_FIGURE_COUNT = 0 MP_CHIP_FIGURES(MP_FIGURE_COUNT_ONE)
+#undef MP_FIGURE_COUNT_ONE
+};
+
 // Which rules of the chip model are switched off (sim/chip/rules/chip_rules.h), a bit each. `used`:
 // where the model notes which it asked for, [MP_CHIP_RULE_WORDS], written by one thread at a time;
 // NULL: nowhere.
@@ -231,6 +254,7 @@ typedef struct {
 #define MP_FIGURE_MEMBER(member, key, type, meaning) MP_FIGURE_TYPE_##type member;
   MP_CHIP_FIGURES(MP_FIGURE_MEMBER)
 #undef MP_FIGURE_MEMBER
+  uint8_t sources[MP_FIGURE_COUNT];  // mp_chip_source_t of each, in the order of the table
   mp_chip_switches_t rules;
 } mp_chip_figures_t;
 
@@ -250,6 +274,9 @@ MP_NODISCARD mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
 // of a file (a word with '/', or ending in .yaml). Empty: none. INVALID_ARGUMENT for an unknown
 // chip, NOT_FOUND for a missing file.
 MP_NODISCARD mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures);
+
+// Whether a parameter, by its number, has a value. False for `compiler`, which is no number.
+bool mp_chip_figure_is_given(const mp_chip_figures_t *figures, size_t number);
 
 // Changes parameters according to flags of the chip's compiler in a description: "a=true,b=false".
 // INVALID_ARGUMENT for a flag that changes no parameter, and for values that are neither true nor

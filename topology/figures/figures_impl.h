@@ -22,11 +22,6 @@ typedef struct {
   size_t offset;  // of the member of mp_chip_figures_t
 } mp_figure_key_t;
 
-enum {
-#define MP_FIGURE_COUNT_ONE(member, key, type, meaning) +1
-  MP_FIGURE_COUNT = 0 MP_CHIP_FIGURES(MP_FIGURE_COUNT_ONE)
-#undef MP_FIGURE_COUNT_ONE
-};
 extern const mp_figure_key_t mp_figure_keys[MP_FIGURE_COUNT];
 
 // The names of a list's members.
@@ -59,5 +54,26 @@ const char *mp_figure_expected(mp_figure_type_t type);
 // ...".
 MP_NODISCARD mp_status_t mp_figure_read_list(mp_yaml_t *yaml, const mp_figure_key_t *key,
                                              mp_figure_list_t *in_out_list);
+
+// ---- figures_sources.c ----
+
+// What the key `sources` of a file says of a parameter, or of all that the file sets in its group.
+typedef struct {
+  uint8_t source;  // UNMARKED: nothing
+  bool is_own;     // the parameter is named itself
+  int line;
+} mp_figure_mark_t;
+
+// Reads the mapping whose start is the current event. INVALID_ARGUMENT for an unknown kind or key,
+// and for a key that is given twice.
+MP_NODISCARD mp_status_t mp_figure_read_marks(mp_yaml_t *yaml,
+                                              mp_figure_mark_t out_marks[MP_FIGURE_COUNT]);
+
+// Writes the sources of parameters: `lines` has the lines of those that the file sets, 0 for
+// others. INVALID_ARGUMENT for a mark of a parameter that has no value.
+MP_NODISCARD mp_status_t mp_figure_take_marks(const char *origin,
+                                              const mp_figure_mark_t marks[MP_FIGURE_COUNT],
+                                              const int lines[MP_FIGURE_COUNT],
+                                              mp_chip_figures_t *in_out_figures);
 
 #endif  // MINIPOD_TOPOLOGY_FIGURES_FIGURES_IMPL_H_

@@ -42,6 +42,14 @@ void mp_figure_clear(const mp_figure_key_t *key, mp_chip_figures_t *figures) {
   }
 }
 
+bool mp_chip_figure_is_given(const mp_chip_figures_t *figures, size_t number) {
+  const mp_figure_key_t *key = &mp_figure_keys[number];
+  const char *member = (const char *)figures + key->offset;
+  if (key->type == MP_FIGURE_COMPILER) return false;
+  if (mp_figure_is_list(key)) return ((const mp_figure_list_t *)(const void *)member)->count != 0;
+  return !isnan(*(const double *)(const void *)member);
+}
+
 bool mp_figure_parse_number(mp_str_t text, double *out) {
   const size_t used = mp_str_scan_double(text, out);
   return used != 0 && used == text.size && isfinite(*out) && *out >= 0;

@@ -1,8 +1,10 @@
 // Parameters of chips: files that are like others.
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/unit/support/unit.h"
-#include "topology/figures/figures.h"
+#include "topology/figures/figures_impl.h"
+#include "topology/presets/presets.h"
 
 static mp_chip_figures_t find(const char *name) {
   mp_chip_figures_t figures;
@@ -116,6 +118,78 @@ static void wrong_members_are_refused(void **state) {
   expect_refusal("matmul:\n  step: {k: 3}\n", "key 'matmul.step': expected a time");
 }
 
+// ---- sources ----
+
+static mp_chip_source_t source_of(const mp_chip_figures_t *figures, const char *key) {
+  size_t i = 0;
+  while (strcmp(mp_figure_keys[i].key, key) != 0) ++i;
+  return (mp_chip_source_t)figures->sources[i];
+}
+
+static void every_parameter_of_a_known_chip_has_a_source(void **state) {
+  (void)state;
+  for (size_t chip = 0; mp_chip_files[chip].name != NULL; ++chip) {
+    const mp_chip_figures_t figures = find(mp_chip_files[chip].name);
+    for (size_t i = 0; i < MP_FIGURE_COUNT; ++i) {
+      const bool is_marked = figures.sources[i] != MP_CHIP_SOURCE_UNMARKED;
+      if (mp_chip_figure_is_given(&figures, i) == is_marked) continue;
+      fail_msg("%s: '%s' has %s", mp_chip_files[chip].name, mp_figure_keys[i].key,
+               is_marked ? "a source, but no value" : "no source");
+    }
+  }
+}
+
+static void the_most_specific_source_counts(void **state) {
+  (void)state;
+  mp_chip_figures_t figures;
+  read(
+      "sources:\n  estimate:\n    memory.share: a guess\n  data sheet: {memory: a, host.put: b}\n"
+      "memory: {share: 0.5, latency: 1us}\nhost: {put: 1GB/s, get: 1GB/s}\n",
+      &figures);
+  assert_int_equal(source_of(&figures, "memory.share"), MP_CHIP_SOURCE_ESTIMATE);
+  assert_int_equal(source_of(&figures, "memory.latency"), MP_CHIP_SOURCE_DATA_SHEET);
+  assert_int_equal(source_of(&figures, "host.put"), MP_CHIP_SOURCE_DATA_SHEET);
+  assert_int_equal(source_of(&figures, "host.get"), MP_CHIP_SOURCE_UNMARKED);
+  assert_int_equal(source_of(&figures, "memory.scratch"), MP_CHIP_SOURCE_UNMARKED);
+}
+
+// A group's mark is for the parameters that the file sets; others are marked one by one.
+static void parameters_of_another_chip_are_copied(void **state) {
+  (void)state;
+  mp_chip_figures_t figures;
+  read(
+      "like: v5e\nmemory: {share: 0.5, latency: 1us}\nvector: {root: none}\n"
+      "sources: {measured: {memory.share: here, vector: there, vector.tanh: there}}\n",
+      &figures);
+  assert_int_equal(source_of(&figures, "memory.share"), MP_CHIP_SOURCE_MEASURED);
+  assert_int_equal(source_of(&figures, "memory.latency"), MP_CHIP_SOURCE_UNMARKED);
+  assert_int_equal(source_of(&figures, "memory.scratch"), MP_CHIP_SOURCE_COPIED);
+  assert_int_equal(source_of(&figures, "vector.sine"), MP_CHIP_SOURCE_COPIED);
+  assert_int_equal(source_of(&figures, "vector.tanh"), MP_CHIP_SOURCE_MEASURED);
+  assert_int_equal(source_of(&figures, "vector.root"), MP_CHIP_SOURCE_UNMARKED);
+}
+
+static void wrong_sources_are_refused(void **state) {
+  (void)state;
+  expect_refusal("sources: measured\n", "my.yaml:1: key 'sources': expected once, with kinds");
+  expect_refusal("sources: {}\nsources: {}\n", "my.yaml:2: key 'sources': expected once");
+  expect_refusal("sources:\n  mesured: {}\n",
+                 "my.yaml:2: key 'sources': unknown kind 'mesured', did you mean 'measured'?");
+  expect_refusal("sources:\n  unmarked: {}\n", "unknown kind 'unmarked'");
+  expect_refusal("sources:\n  [measured]: {}\n", "unknown kind ''");
+  expect_refusal("sources: {copied: [memory]}\n", "expected parameters or groups, each with a");
+  expect_refusal("sources: {copied: {memory: }}\n", "expected parameters or groups, each with a");
+  expect_refusal("sources: {copied: {memory: [a]}}\n", "expected parameters or groups, each");
+  expect_refusal("sources: {copied: {memory.shares: a}}\n",
+                 "unknown parameter or group 'memory.shares', did you mean 'memory.share'?");
+  expect_refusal("sources: {copied: {compiler: a}}\n", "unknown parameter or group 'compiler'");
+  expect_refusal("sources: {copied: {mem: a}}\n", "unknown parameter or group 'mem'");
+  expect_refusal("sources:\n  copied: {memory: a}\n  measured: {memory: b}\n",
+                 "my.yaml:3: key 'sources': 'memory' is given twice, first in line 2");
+  expect_refusal("sources:\n  copied: {memory.share: a}\n",
+                 "my.yaml:2: key 'sources': 'memory.share' has no value");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(like_chips_share_what_is_not_their_own),
@@ -125,6 +199,10 @@ int main(void) {
       cmocka_unit_test(a_circle_of_files_is_refused),
       cmocka_unit_test(members_of_lists_have_names),
       cmocka_unit_test(wrong_members_are_refused),
+      cmocka_unit_test(every_parameter_of_a_known_chip_has_a_source),
+      cmocka_unit_test(the_most_specific_source_counts),
+      cmocka_unit_test(parameters_of_another_chip_are_copied),
+      cmocka_unit_test(wrong_sources_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
