@@ -66,30 +66,29 @@ typedef enum {
 // The costs of matmuls (sim/chip/cost/README.md): first those of TPUs, then those of GPUs. Rates
 // are shares of the described peak rate of the element type, and of the described memory bandwidth,
 // so that they also hold for a faster chip.
-#define MP_CHIP_PRODUCT_FIGURES(X)                                                             \
-  X(matmul_launch, "matmul.launch", TIME, "fixed cost of a matmul")                            \
-  X(matmul_scratch_launch, "matmul.scratch_launch", TIME, "the same with all in VMEM")         \
-  X(matmul_scratch_narrow, "matmul.scratch_narrow", TIME, "more for results of 2 bytes there") \
-  X(matmul_ramp, "matmul.ramp", BYTES, "bytes that a matmul counts twice")                     \
-  X(matmul_step, "matmul.step", TIME, "cost per step through the windows")                     \
-  X(matmul_accumulate, "matmul.accumulate", TIME, "reading and writing 1,024 f32 sums")        \
-  X(matmul_fetch, "matmul.fetch", TIME, "latency of an operand's window")                      \
-  X(matmul_tile, "matmul.tile", MATMUL_TILE, "the unit")                                       \
-  X(matmul_rows, "matmul.rows", TIME, "8 x 128 results with their softmax in the kernel")      \
-  X(matmul_rows_again, "matmul.rows_again", MATMUL_AGAIN, "the same of recomputed rows")       \
-  X(matmul_inner_write, "matmul.inner_write", NUMBER, "times `write`, for an inner product")   \
-  X(matmul_ragged, "matmul.ragged", TIME, "128 rows of one group, in addition")                \
-  X(matmul_images, "matmul.images", TIME, "8 x 128 results with images in the lanes")          \
-  X(matmul_rates, "matmul.rates", MATMUL_RATES, "of other types, by the rate of bf16")         \
-  X(matmul_read, "matmul.read", NUMBER, "share of the bandwidth for windows")                  \
-  X(matmul_write, "matmul.write", MATMUL_WRITE, "the same for results")                        \
-  X(matmul_near_write, "matmul.near_write", MATMUL_WRITE, "the same for results in VMEM")      \
-  X(matmul_ring_write, "matmul.ring_write", NUMBER, "times that, for a ring's parts in VMEM")  \
-  X(matmul_window, "matmul.window", BYTES, "VMEM for windows")                                 \
-  X(matmul_resident, "matmul.resident", BYTES, "the largest operand that is prefetched")       \
-  X(matmul_units, "matmul.units", NUMBER, "multiprocessors; tiles run in waves")               \
-  X(matmul_bf16, "matmul.bf16", MATMUL_GPU, "how 16-bit matmuls run")                          \
-  X(matmul_f32, "matmul.f32", MATMUL_GPU, "the same for TF32")                                 \
+#define MP_CHIP_PRODUCT_FIGURES(X)                                                            \
+  X(matmul_launch, "matmul.launch", TIME, "fixed cost of a matmul")                           \
+  X(matmul_scratch_launch, "matmul.scratch_launch", TIME, "the same with all in VMEM")        \
+  X(matmul_ramp, "matmul.ramp", BYTES, "bytes that a matmul counts twice")                    \
+  X(matmul_step, "matmul.step", TIME, "cost per step through the windows")                    \
+  X(matmul_accumulate, "matmul.accumulate", TIME, "reading and writing 1,024 f32 sums")       \
+  X(matmul_fetch, "matmul.fetch", TIME, "latency of an operand's window")                     \
+  X(matmul_tile, "matmul.tile", MATMUL_TILE, "the unit")                                      \
+  X(matmul_rows, "matmul.rows", TIME, "8 x 128 results with their softmax in the kernel")     \
+  X(matmul_rows_again, "matmul.rows_again", MATMUL_AGAIN, "the same of recomputed rows")      \
+  X(matmul_inner_write, "matmul.inner_write", NUMBER, "times `write`, for an inner product")  \
+  X(matmul_ragged, "matmul.ragged", TIME, "128 rows of one group, in addition")               \
+  X(matmul_images, "matmul.images", TIME, "8 x 128 results with images in the lanes")         \
+  X(matmul_rates, "matmul.rates", MATMUL_RATES, "of other types, by the rate of bf16")        \
+  X(matmul_read, "matmul.read", NUMBER, "share of the bandwidth for windows")                 \
+  X(matmul_write, "matmul.write", MATMUL_WRITE, "the same for results")                       \
+  X(matmul_near_write, "matmul.near_write", MATMUL_WRITE, "the same for results in VMEM")     \
+  X(matmul_ring_write, "matmul.ring_write", NUMBER, "times that, for a ring's parts in VMEM") \
+  X(matmul_window, "matmul.window", BYTES, "VMEM for windows")                                \
+  X(matmul_resident, "matmul.resident", BYTES, "the largest operand that is prefetched")      \
+  X(matmul_units, "matmul.units", NUMBER, "multiprocessors; tiles run in waves")              \
+  X(matmul_bf16, "matmul.bf16", MATMUL_GPU, "how 16-bit matmuls run")                         \
+  X(matmul_f32, "matmul.f32", MATMUL_GPU, "the same for TF32")                                \
   X(matmul_f8, "matmul.f8", MATMUL_GPU, "the same for 8 bits")
 
 // Between a host and its devices (sim/model/clock).
@@ -138,7 +137,7 @@ typedef enum {
   X(window_share, "window.share", NUMBER, "rate of windows, relative to streams")                \
   X(window_scan, "window.scan", NUMBER, "passes through memory of a cumulative op")              \
   X(window_scan_last, "window.scan_last", NUMBER, "the same along the last dimension")           \
-  X(fft_element, "fft.element", TIME, "an element, per factor 128 of the length")                \
+  X(fft_element, "fft.element", TIME, "an element, per factor of the length")                    \
   X(linalg_column, "linalg.column", TIME, "a sequential step of a decomposition")
 
 // The costs of a library's attention kernel (sim/chip/cost/attention_cost.c): JAX's splash kernels

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "sim/chip/rules/chip_rules.h"
-
 // Matmuls of a block of scores in each pass: scores and result; scores again, and gradients.
 static const double g_products[MP_ATTENTION_PASS_COUNT] = {2, 4, 3, 5};
 
@@ -49,9 +47,7 @@ static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
                                  const mp_figure_list_t *figures) {
   enum { LANES = 128, ENDS = 512 };
   const double cores = mp_figure_or(chip->figures.attention_cores, 1);
-  const bool is_on_one = a->is_splash && a->pass != MP_ATTENTION_FORWARD && cores > 1 &&
-                         mp_chip_rule(&chip->figures, MP_CHIP_RULE_splash_backward_core);
-  const double used = is_on_one ? 1 : cores;
+  const double used = a->is_splash && a->pass != MP_ATTENTION_FORWARD ? 1 : cores;
   const bool is_by_keys = a->pass == MP_ATTENTION_DKV || a->pass == MP_ATTENTION_BACKWARD;
   const double square = ceil(a->queries / a->block_queries) * ceil(a->keys / a->block_keys);
   const double all = a->steps > 0 ? fmin(a->steps, square) : square;

@@ -4,7 +4,6 @@
 #include "sim/chip/cost/attention_cost.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/vector_cost.h"
-#include "sim/chip/rules/chip_rules.h"
 #include "sim/work/foreign_text.h"
 
 // What a kernel has to do, in all steps of its grid.
@@ -49,18 +48,13 @@ static double foreign_cost_steps(const mp_chip_t *chip, const foreign_work_t *wo
 
 // Whether it is known what the steps of such a kernel cost.
 static bool foreign_cost_has_steps(const mp_chip_t *chip, const foreign_work_t *work) {
-  return work->steps > 1 &&
-         chip->figures.attention_splash_forward.count == MP_ATTENTION_TPU_COUNT &&
-         mp_chip_rule(&chip->figures, MP_CHIP_RULE_pallas_pipeline);
+  return work->steps > 1 && chip->figures.attention_splash_forward.count == MP_ATTENTION_TPU_COUNT;
 }
 
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (op->code != MP_OP_CUSTOM_CALL) return 0;
   mp_attention_t attention;
-  if (mp_attention_of_call(op, &attention) &&
-      mp_chip_rule(&chip->figures, MP_CHIP_RULE_attention_kernel)) {
-    return mp_attention_seconds(chip, &attention);
-  }
+  if (mp_attention_of_call(op, &attention)) return mp_attention_seconds(chip, &attention);
   const foreign_work_t work = foreign_cost_of(op);
   if (foreign_cost_has_steps(chip, &work)) return foreign_cost_steps(chip, &work, true);
   return fmax(foreign_cost_units(chip, &work, 1), work.bytes / chip->memory_bandwidth);

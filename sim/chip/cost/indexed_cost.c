@@ -24,18 +24,14 @@ static double indexed_cost_bytes(const mp_chip_t *chip, const indexed_accesses_t
   return a->slices * a->rows * ceil(a->row_bytes / granule) * granule;
 }
 
-// Seconds of `passes` over what is accessed. Of a table that lies in a cache each byte comes from
-// memory once, and all else in sectors of the cache; so it is where each slice goes through all
-// rows of the table, which lie side by side for all of them.
+// Seconds of `passes` over what is accessed. If the table fits into the cache, or each slice reads
+// all of its rows, each byte comes from memory once, and the rest in sectors of the cache.
 static double indexed_cost_stream(const mp_chip_t *chip, const indexed_accesses_t *a,
                                   double passes) {
   const double bytes = passes * indexed_cost_bytes(chip, a) / chip->memory_bandwidth;
   const double rate = mp_figure_or(chip->figures.gather_cache_rate, 0) * chip->memory_bandwidth;
   const bool is_near = a->table <= mp_figure_or(chip->figures.gather_cache, 0);
-  if (rate == 0 || !(is_near || a->rows > 1) ||
-      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_from_l2)) {
-    return bytes;
-  }
+  if (rate == 0 || !(is_near || a->rows > 1)) return bytes;
   const double sectors = ceil(a->row_bytes / INDEXED_SECTOR) * INDEXED_SECTOR;
   return fmax(fmin(bytes, passes * a->table / chip->memory_bandwidth),
               passes * a->slices * a->rows * sectors / rate);
@@ -60,11 +56,6 @@ static indexed_accesses_t indexed_cost_of_gather(const mp_op_t *op) {
       .row_bytes = row * indexed_cost_width(op->operands[0]->type),
       .table = mp_work_bytes_of(op->operands[0]->type),
   };
-}
-
-// Whether a row fills what moves at least; then the number of slices does not matter.
-static bool indexed_cost_is_whole(const mp_chip_t *chip, const indexed_accesses_t *a) {
-  return a->row_bytes >= mp_figure_or(chip->figures.gather_granule, INDEXED_GRANULE);
 }
 
 // Seconds of bringing a table into the form from which a TPU looks it up: it is read as it lies,
@@ -94,9 +85,7 @@ static double indexed_cost_written(const mp_chip_t *chip, const mp_op_t *op,
 
 static double indexed_cost_from_memory(const mp_chip_t *chip, const indexed_accesses_t *a) {
   const double each = mp_figure_or(chip->figures.gather_slice, 0);
-  const bool is_free = each > 0 && indexed_cost_is_whole(chip, a) &&
-                       mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_whole_rows);
-  return fmax(is_free ? 0 : a->slices * each, indexed_cost_stream(chip, a, 1));
+  return fmax(a->slices * each, indexed_cost_stream(chip, a, 1));
 }
 
 double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -144,17 +133,11 @@ static double indexed_cost_update(const mp_chip_t *chip, const mp_op_t *op,
                                   const indexed_accesses_t *a) {
   const mp_chip_figures_t *figures = &chip->figures;
   const double each = mp_figure_or(figures->scatter_slice, 0);
-  const bool is_free = each > 0 && indexed_cost_is_whole(chip, a) &&
-                       mp_chip_rule(figures, MP_CHIP_RULE_gather_whole_rows);
-  if (is_free) return 0;
   if (indexed_cost_is_sum(op) || a->row_bytes > indexed_cost_width(op->operands[0]->type)) {
     return each;
   }
-  const double bytes = mp_work_bytes_of(op->operands[0]->type);
-  const double scalar = bytes <= mp_figure_or(figures->scatter_near, INFINITY)
-                            ? mp_figure_or(figures->scatter_scalar, each)
-                            : mp_figure_or(figures->scatter_far_scalar, each);
-  return scalar != each && mp_chip_rule(figures, MP_CHIP_RULE_scatter_scalars) ? scalar : each;
+  const bool is_near = a->table <= mp_figure_or(figures->scatter_near, INFINITY);
+  return mp_figure_or(is_near ? figures->scatter_scalar : figures->scatter_far_scalar, each);
 }
 
 // The compiler of a TPU sorts the indices of sums with their places first, and looks the updates up
@@ -195,16 +178,10 @@ static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
   return is_copied ? 2 * form / chip->memory_bandwidth : 0;
 }
 
-// What is updated is read and written. On a TPU the updates are read besides; a GPU's kernel makes
-// them.
+// Rows that are updated are read and written.
 double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const indexed_accesses_t a = indexed_cost_of_scatter(op);
-  const mp_value_t *update = op->operands[op->num_operands / 2 + 1];
-  const bool is_read = chip->figures.compiler == MP_CHIP_COMPILER_TPU &&
-                       mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_updates_read);
-  const double updates = is_read ? mp_work_bytes_of(update->type) : 0;
-  return fmax(a.slices * indexed_cost_update(chip, op, &a),
-              indexed_cost_stream(chip, &a, 2) + updates / chip->memory_bandwidth) +
+  return fmax(a.slices * indexed_cost_update(chip, op, &a), indexed_cost_stream(chip, &a, 2)) +
          indexed_cost_sort(chip, op, &a) + indexed_cost_reformed(chip, op, &a);
 }
 
@@ -220,9 +197,7 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
   for (uint32_t i = 0; i < dims.count; ++i) {
     if (dims.values[i] + 1 != (int64_t)type->rank) continue;
-    const bool is_free = is_tpu && !mp_chip_fusion_has_last_in_tiles(type) &&
-                         mp_chip_rule(&chip->figures, MP_CHIP_RULE_reverse_outside_tiles);
-    if (is_free) return 0;
+    if (is_tpu && !mp_chip_fusion_has_last_in_tiles(type)) return 0;
     return mp_irregular_count(type) * mp_figure_or(chip->figures.reverse_element, 0);
   }
   return 0;

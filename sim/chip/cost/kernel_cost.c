@@ -109,18 +109,12 @@ static void kernel_cost_add_read(const mp_chip_fusion_access_t *access,
   if ((access->sides & MP_CHIP_FUSION_INNER_RHS) != 0) inner->factors[1] += access->bytes;
 }
 
-// The figures of VMEM are those of matmuls; convolutions lay their windows out as well.
-static void kernel_cost_add_write(const mp_chip_t *chip, const mp_chip_fusion_t *fusion,
-                                  const mp_chip_fusion_access_t *access,
+static void kernel_cost_add_write(const mp_chip_t *chip, const mp_chip_fusion_access_t *access,
                                   mp_matmul_streams_t *streams) {
   const bool is_narrow = mp_dtype_bits(access->value->type->dtype) <= 16;
   const bool is_near = access->space != MP_SPACE_HBM;
-  const bool is_convolution = is_near && fusion->work.matmul.convolution.window > 0 &&
-                              mp_chip_rule(&chip->figures, MP_CHIP_RULE_conv_vmem_write);
-  const double near =
-      is_convolution ? MP_MATMUL_SCRATCH_WRITE : mp_matmul_near_write(chip, is_narrow);
+  const double near = mp_matmul_near_write(chip, is_narrow);
   streams->is_near &= is_near;
-  streams->is_narrow_near |= is_near && is_narrow;
   *(is_narrow ? &streams->narrow : &streams->wide) += access->bytes / (is_near ? near : 1);
 }
 
@@ -173,7 +167,7 @@ static mp_matmul_streams_t kernel_cost_streams(const mp_chip_t *chip,
     const mp_chip_fusion_access_t *access = &fusions->accesses.items[end + i];
     // Rows are made in VMEM, where it is known what they take.
     if (!streams.is_rows || access->space == MP_SPACE_HBM) {
-      kernel_cost_add_write(chip, fusion, access, &streams);
+      kernel_cost_add_write(chip, access, &streams);
     }
   }
   return streams;

@@ -16,8 +16,7 @@
 // What is multiplied of all elements of the windows: not the holes of a dilated input, as in the
 // gradient of a convolution with strides, whatever window meets them.
 static double matmul_convolution_met(const mp_matmul_tpu_t *p) {
-  const double holes = p->matmul->convolution.holes;
-  return holes != 1 && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_holes) ? 1 / holes : 1;
+  return 1 / p->matmul->convolution.holes;
 }
 
 // ---- results that fill few lanes ----

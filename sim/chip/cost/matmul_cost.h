@@ -18,7 +18,6 @@ typedef struct {
   double narrow, wide;  // results of up to 16 bits an element, of more
   bool has_rows_in_lanes;  // the result has its rows in the lanes
   bool is_near;            // nothing of it waits for memory: the launch is that in VMEM
-  bool is_narrow_near;     // a result of up to 16 bits an element stays in VMEM
   bool is_rows;            // the softmax of the rows that it makes is in the kernel
   bool is_rows_again;      // and other kernels make them again
 } mp_matmul_streams_t;

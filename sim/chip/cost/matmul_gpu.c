@@ -15,8 +15,8 @@ static const double g_splits[] = {1, 2, 4, 8, 16};
 #define MATMUL_GPU_LEAST_PART 128
 // Channels of a convolution are padded to this many.
 #define MATMUL_GPU_CHANNELS 8
-// Of the vector rate, what convolutions of single channels reach.
-#define MATMUL_GPU_SINGLE 0.5
+// Of the vector rate, what convolutions on CUDA cores reach.
+#define MATMUL_GPU_CUDA_CORES 0.5
 
 // All rates in operations or bytes a second, times in seconds.
 typedef struct {
@@ -73,9 +73,7 @@ static matmul_gpu_t matmul_gpu_of(const mp_chip_t *chip, const mp_work_matmul_t 
   if (window > 0) {
     const double channels = fmax(1, matmul->k / window);
     const double padded = ceil(channels / MATMUL_GPU_CHANNELS) * MATMUL_GPU_CHANNELS;
-    const bool is_padded =
-        padded != channels && mp_chip_rule(&chip->figures, MP_CHIP_RULE_conv_channel_padding);
-    if (is_padded) p.k *= padded / channels;
+    p.k *= padded / channels;
   }
   return p;
 }
@@ -129,9 +127,8 @@ double mp_matmul_gpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *ke
   double bytes = p.batch * (p.m * p.n * p.out_width);
   if (matmul->convolution.window == 0) {
     bytes += p.batch * (p.m + p.n) * p.k * p.width;
-  } else if (p.n == 1 && p.batch > 1 &&
-             mp_chip_rule(&chip->figures, MP_CHIP_RULE_depthwise_on_cuda_cores)) {
-    seconds = fmin(seconds, flops / chip->vector_flops / MATMUL_GPU_SINGLE);
+  } else {
+    seconds = fmin(seconds, flops / chip->vector_flops / MATMUL_GPU_CUDA_CORES);
   }
   // What only waits for memory asks for it at once: the launch has more in it than that.
   const double moved = chip->op_latency + fmax(bytes, kernel->bytes) / p.memory;

@@ -92,23 +92,12 @@ static double matmul_tpu_rate(const mp_chip_t *chip, const mp_work_matmul_t *mat
   return rate / (matmul->passes * (is_by_bf16 ? matmul->bf16_passes : 1));
 }
 
-// The launch of a kernel; all of it in VMEM is a smaller one, but results of 2 bytes may
-// have to be laid out anew there (7x).
+// A kernel whose arrays are all in VMEM starts sooner.
 static double matmul_tpu_launch(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel,
                                 const mp_matmul_streams_t *streams) {
-  const mp_chip_figures_t *figures = &chip->figures;
-  const double usual = mp_figure_or(figures->matmul_launch, chip->op_latency);
-  const double near = mp_figure_or(figures->matmul_scratch_launch, usual);
-  const bool is_near = (kernel->bytes == 0 || streams->is_near) && near != usual &&
-                       mp_chip_rule(figures, MP_CHIP_RULE_matmul_vmem_launch);
-  const double launch = is_near ? near : usual;
-  const bool is_made_near = streams->factors[0] == 0 && streams->factors[1] == 0;
-  if (!is_made_near || !streams->is_narrow_near || kernel->matmul->convolution.window > 0 ||
-      isnan(figures->matmul_scratch_narrow) ||
-      !mp_chip_rule(figures, MP_CHIP_RULE_matmul_narrow_in_vmem)) {
-    return launch;
-  }
-  return fmax(launch, near + figures->matmul_scratch_narrow);
+  const double usual = mp_figure_or(chip->figures.matmul_launch, chip->op_latency);
+  const bool is_near = kernel->bytes == 0 || streams->is_near;
+  return is_near ? mp_figure_or(chip->figures.matmul_scratch_launch, usual) : usual;
 }
 
 static mp_matmul_tpu_t matmul_tpu_of(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
@@ -180,10 +169,7 @@ static double matmul_tpu_handed(const mp_chip_t *chip, const mp_work_matmul_t *i
 static double matmul_tpu_pair(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel,
                               const mp_matmul_tpu_t *p) {
   static const double shown = 0.5;
-  if (kernel->inner == NULL || kernel->inner->batch <= 1 ||
-      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_chain_by_matrix)) {
-    return INFINITY;
-  }
+  if (kernel->inner == NULL || kernel->inner->batch <= 1) return INFINITY;
   const mp_matmul_kernel_t inner = {
       .matmul = kernel->inner, .efficiency = 1, .streams = kernel->inner_streams};
   const mp_matmul_tpu_t of = matmul_tpu_of(chip, &inner);

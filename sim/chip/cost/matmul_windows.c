@@ -67,9 +67,8 @@ static matmul_windows_t matmul_windows_of(const mp_matmul_tpu_t *p,
   }
   if (cut->k > 1) {
     // A result in f32 with nothing fused behind it is added up where it lies.
-    const bool is_sum = p->out_width == MATMUL_WINDOWS_SUM_BYTES && s->beside == 0 &&
-                        s->narrow == 0 &&
-                        mp_chip_rule(p->figures, MP_CHIP_RULE_matmul_sum_in_result);
+    const bool is_sum =
+        p->out_width == MATMUL_WINDOWS_SUM_BYTES && s->beside == 0 && s->narrow == 0;
     if (!is_sum) w.scratch += elements * MATMUL_WINDOWS_SUM_BYTES;
     w.work += elements / 1024 * p->accumulate;
   }

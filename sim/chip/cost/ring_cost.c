@@ -5,7 +5,6 @@
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/cost/matmul_cost.h"
 #include "sim/chip/cost/vector_cost.h"
-#include "sim/chip/rules/chip_rules.h"
 
 // So often a scattered result goes through memory: two that are added up and their sum, and a copy.
 #define RING_COST_SCATTER_PASSES 5
@@ -23,8 +22,7 @@ static ring_cost_t ring_cost_of(const mp_chip_t *chip, const mp_work_matmul_t *m
   const double width = mp_dtype_bits(matmul->result) / 8.0;
   cost.result = matmul->batch * matmul->m * matmul->n * width;
   const double scratch = mp_figure_or(chip->figures.memory_scratch, 0);
-  cost.is_near = bytes / cost.parts + cost.result <= scratch / 2 &&
-                 mp_chip_rule(&chip->figures, MP_CHIP_RULE_ring_in_vmem);
+  cost.is_near = bytes / cost.parts + cost.result <= scratch / 2;
   return cost;
 }
 
@@ -66,7 +64,7 @@ static double ring_cost_behind(const mp_chip_t *chip, const mp_chip_fusions_t *f
     vector += is_part ? 0 : mp_vector_seconds(chip, member->op);
     at = member->next;
   }
-  if (vector == 0 || !mp_chip_rule(&chip->figures, MP_CHIP_RULE_ring_epilogue)) return 0;
+  if (vector == 0) return 0;
   const double memory = cost->is_near ? 0 : 2 * cost->result / chip->memory_bandwidth;
   return fmax(vector, memory) + chip->op_latency;
 }
@@ -79,8 +77,7 @@ double mp_ring_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
   const ring_cost_t cost = ring_cost_of(chip, matmul, bytes, ring);
   double seconds = cost.parts * ring_cost_part(chip, &cost, fusion, bytes, ring) +
                    ring_cost_behind(chip, fusions, fusion, &cost);
-  if (ring->kind == MP_RING_OF_SCATTERS &&
-      mp_chip_rule(&chip->figures, MP_CHIP_RULE_ring_scatter_passes)) {
+  if (ring->kind == MP_RING_OF_SCATTERS) {
     seconds += RING_COST_SCATTER_PASSES * cost.result / chip->memory_bandwidth;
   }
   return fmax(seconds, whole);

@@ -74,7 +74,7 @@ static double staged_cost_best_stages(const mp_chip_t *chip, const mp_op_t *op, 
   if (chip->figures.sort_best > 0) return staged_cost_stages(line);
   const double k = staged_cost_best(op, line);
   const double all = staged_cost_stages(line), best = staged_cost_stages(k) + staged_cost_log2(k);
-  return best < all && mp_chip_rule(&chip->figures, MP_CHIP_RULE_topk_partial_sort) ? best : all;
+  return fmin(best, all);
 }
 
 // Lines that are longer than a tile go through memory once more for each stage that crosses tiles.
@@ -171,25 +171,15 @@ static bool staged_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op,
 
 // ---- sorts of all chips ----
 
-// What a stage takes more where lines lie along the lanes of a TPU, whose neighbours have to be
-// moved there: fewer lines than there are lanes do. In others a line is in each lane.
-static double staged_cost_lying(const mp_chip_t *chip, double lines) {
-  const double lying = 1.6;
-  const bool is_lying = chip->figures.sort_best > 0 && lines < STAGED_BEST_LANES &&
-                        mp_chip_rule(&chip->figures, MP_CHIP_RULE_sort_in_lanes);
-  return is_lying ? lying : 1;
-}
-
-// Of `count` elements in lines, in so many arrays.
-static double staged_cost_network(const mp_chip_t *chip, double count, double line, double arrays,
+// Of `count` elements, in so many arrays.
+static double staged_cost_network(const mp_chip_t *chip, double count, double arrays,
                                   double stages) {
   const double each = mp_figure_or(chip->figures.sort_stage, STAGED_SORT_STAGE);
-  return count * arrays * each * stages / mp_vector_rate(chip) *
-         staged_cost_lying(chip, count / fmax(line, 1));
+  return count * arrays * each * stages / mp_vector_rate(chip);
 }
 
 double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays) {
-  return staged_cost_network(chip, count, line, arrays, staged_cost_stages(line));
+  return staged_cost_network(chip, count, arrays, staged_cost_stages(line));
 }
 
 double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -200,7 +190,7 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double arrays = fmax(op->num_operands, 2);
   double steps = 0;
   if (!staged_cost_best_seconds(chip, op, &steps)) {
-    steps = staged_cost_network(chip, count, line, arrays, staged_cost_best_stages(chip, op, line));
+    steps = staged_cost_network(chip, count, arrays, staged_cost_best_stages(chip, op, line));
   }
   const double passes =
       op->code == MP_OP_SORT
@@ -212,11 +202,6 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- windows ----
 
-// Where an array and its sums fit into VMEM they go through memory once, and are turned
-// and added up there. 2,048 sums of 2,048 have 2.4 to 2.7 times the bytes' time in the cycles of
-// v5e and v6e, which have more for copies than these take.
-#define STAGED_NEAR_PASSES 1.6
-
 double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_chip_figures_t *figures = &chip->figures;
   mp_work_t work;
@@ -224,15 +209,9 @@ double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double steps = work.vector_flops / mp_vector_rate(chip);
   const double memory = staged_cost_bytes(op) / chip->memory_bandwidth;
   const int64_t along = mp_chip_fusion_cumulative(op);
-  if (along < 0 || !mp_chip_rule(figures, MP_CHIP_RULE_cumulative_scan)) {
-    return fmax(steps, memory / mp_figure_or(figures->window_share, 1));
-  }
+  if (along < 0) return fmax(steps, memory / mp_figure_or(figures->window_share, 1));
   const bool is_last = along + 1 == (int64_t)op->operands[0]->type->rank;
-  double passes = mp_figure_or(is_last ? figures->window_scan_last : figures->window_scan, 1);
-  if (staged_cost_bytes(op) <= mp_figure_or(figures->memory_scratch, 0) &&
-      passes > STAGED_NEAR_PASSES && mp_chip_rule(figures, MP_CHIP_RULE_scan_in_vmem)) {
-    passes = STAGED_NEAR_PASSES;
-  }
+  const double passes = mp_figure_or(is_last ? figures->window_scan_last : figures->window_scan, 1);
   return fmax(steps, memory * passes);
 }
 
@@ -243,8 +222,7 @@ static double staged_cost_fft_kernels(const mp_chip_t *chip, double factors, dou
   enum { PRODUCTS = 3 };
   const mp_chip_figures_t *figures = &chip->figures;
   const double launch = mp_figure_or(figures->matmul_launch, 0);
-  const bool is_near = bytes <= mp_figure_or(figures->memory_scratch, 0) &&
-                       mp_chip_rule(figures, MP_CHIP_RULE_matmul_vmem_launch);
+  const bool is_near = bytes <= mp_figure_or(figures->memory_scratch, 0);
   const double near = figures->matmul_scratch_launch + mp_figure_or(figures->matmul_step, 0);
   return factors * PRODUCTS * (is_near ? mp_figure_or(near, launch) : launch);
 }
@@ -266,28 +244,17 @@ static double staged_cost_fft_parts(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_value_t *given = mp_chip_fusion_root(op->operands[0]);
   const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
   const bool is_argument = given->op == NULL && given->block->parent_op == NULL;
-  double bytes = 0;
-  if (mp_dtype_is_complex(from->dtype) && (is_argument || mp_work_bytes_of(from) > scratch) &&
-      mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_complex_split)) {
-    bytes += 2 * mp_work_bytes_of(from);
-  }
-  if (mp_dtype_is_complex(to->dtype) &&
-      (staged_cost_is_returned(op) || mp_work_bytes_of(to) > scratch) &&
-      mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_complex_split)) {
-    bytes += 2 * mp_work_bytes_of(to);
-  }
-  return bytes;
+  const bool is_read = is_argument || mp_work_bytes_of(from) > scratch;
+  const bool is_written = staged_cost_is_returned(op) || mp_work_bytes_of(to) > scratch;
+  return (mp_dtype_is_complex(from->dtype) && is_read ? 2 * mp_work_bytes_of(from) : 0) +
+         (mp_dtype_is_complex(to->dtype) && is_written ? 2 * mp_work_bytes_of(to) : 0);
 }
 
-// A length is done in factors, each a matmul with a small matrix; up to WHOLE in one: libtpu
-// 0.0.52 for v6e takes no longer for rows of 200 and 256 than of 128 (26 to 30 us for 2^20
-// elements, 88 of 512).
-static double staged_cost_fft_factors(const mp_chip_t *chip, double length) {
-  enum { FACTOR = 128, WHOLE = 256 };
-  const bool is_one =
-      length <= FACTOR ||
-      (length <= WHOLE && mp_chip_rule(&chip->figures, MP_CHIP_RULE_fft_one_factor));
-  return is_one ? length > 1 : ceil(log(length) / log(FACTOR) - 1e-9);
+// A length is done in factors, each a matmul with a small matrix. libtpu 0.0.52 for v6e takes no
+// longer for rows of 200 and 256 than of 128 (26 to 30 us for 2^20 elements, 88 of 512).
+static double staged_cost_fft_factors(double length) {
+  enum { FACTOR = 256 };
+  return ceil(log(length) / log(FACTOR) - 1e-9);
 }
 
 double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -300,7 +267,7 @@ double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_index_list_t lengths = mp_op_ints(op, MP_ATTR_FFT_LENGTH);
   double factors = 0;
   for (uint32_t d = 0; d < lengths.count; ++d) {
-    factors += staged_cost_fft_factors(chip, (double)lengths.values[d]);
+    factors += staged_cost_fft_factors((double)lengths.values[d]);
   }
   const uint32_t type = mp_op_enum(op, MP_ATTR_FFT_TYPE, MP_FFT_FFT);
   const double count =

@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/chip/rules/chip_rules.h"
 
 // ---- element by element ----
 
@@ -49,10 +48,7 @@ static mp_dtype_t vector_cost_dtype(const mp_op_t *op) {
 // Quotients of integers have a figure of their own.
 static double vector_cost_each(const mp_chip_t *chip, const mp_op_t *op) {
   const vector_kind_t *kind = &g_kinds[op->code];
-  if (kind->figure == 0 || (mp_chip_fusion_is_scaling_quotient(op) &&
-                            mp_chip_rule(&chip->figures, MP_CHIP_RULE_quotient_by_scalar))) {
-    return 1;
-  }
+  if (kind->figure == 0 || mp_chip_fusion_is_scaling_quotient(op)) return 1;
   const bool is_integer = mp_dtype_is_integer(vector_cost_dtype(op));
   if (is_integer && (op->code == MP_OP_DIVIDE || op->code == MP_OP_REMAINDER)) {
     return mp_figure_or(chip->figures.vector_integer_division, 1);

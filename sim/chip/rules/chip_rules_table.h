@@ -54,27 +54,14 @@
   X(select_scatter_kernels, "gpu", "cost", \
     "select_and_scatter is several kernels, whose intermediate arrays are in HBM") \
   X(window_in_vmem, "tpu", "cost", "reduce_window is ten times as fast over operands in VMEM") \
-  X(quotient_by_scalar, "both", "cost", \
-    "division by a scalar is multiplication by its reciprocal") \
   X(matmul_row_sums, "tpu", "cost", \
     "row sums in the fusion of a large matmul put rows into lanes, with two layout changes") \
   X(ragged_dot, "tpu", "cost", \
     "ragged_dot goes through the rows 128 at a time, with one more step per group") \
-  X(matmul_vmem_launch, "tpu", "cost", \
-    "a matmul whose operands and results are all in VMEM starts faster") \
-  X(matmul_narrow_in_vmem, "tpu", "cost", \
-    "a matmul with operands in VMEM takes longer to start if a 16-bit result stays there") \
   X(matvec_reduction, "both", "cost", \
     "a matmul by a vector is a reduction outside of the matmul unit") \
-  X(chain_by_matrix, "tpu", "cost", \
-    "a chain of batched matmuls runs both matmuls of one matrix in each step") \
   X(matmul_k_limit, "tpu", "cost", \
     "windows have at most 2,048 of k, and 1,024 of a long k with both operands in HBM") \
-  X(matmul_sum_in_result, "tpu", "cost", \
-    "parts of k accumulate in the window of an f32 result without an epilogue") \
-  X(conv_vmem_write, "tpu", "cost", \
-    "a convolution writes its result into VMEM 1.45 times as fast as into HBM") \
-  X(conv_holes, "tpu", "cost", "the holes of a dilated convolution's input are not multiplied") \
   X(conv_images_in_lanes, "tpu", "cost", \
     "a convolution with fewer than 128 features has images in lanes if that is faster") \
   X(conv_group_layout, "tpu", "cost", \
@@ -83,14 +70,6 @@
     "a convolution whose window exceeds its result contracts over all of the window") \
   X(conv_packed_rows, "tpu", "cost", \
     "a convolution with few input channels contracts over a row of its window at a time") \
-  X(conv_channel_padding, "gpu", "cost", \
-    "channels of a convolution are padded to multiples of eight") \
-  X(depthwise_on_cuda_cores, "gpu", "cost", \
-    "a depthwise convolution runs on CUDA cores at half of their rate if that is faster") \
-  X(gather_whole_rows, "tpu", "cost", \
-    "a gather or scatter of whole granules has no cost per slice") \
-  X(gather_from_l2, "gpu", "cost", \
-    "a gather reads a table that fits into L2, or all rows of one, from HBM only once") \
   X(gather_table_layout, "tpu", "cost", \
     "the table of a gather is copied into the layout that the gather reads") \
   X(sparse_gather_layout, "tpu", "cost", \
@@ -98,37 +77,10 @@
   X(scatter_sorted, "tpu", "cost", "the indices of a scatter that adds are sorted first") \
   X(scatter_layout, "tpu", "cost", \
     "a scatter into narrow rows writes rows of 128 lanes, which are then copied") \
-  X(scatter_updates_read, "tpu", "cost", "a scatter reads its updates from HBM") \
-  X(scatter_scalars, "tpu", "cost", \
-    "scatters of scalars that do not add have a cost per update by the array's size") \
-  X(reverse_outside_tiles, "tpu", "cost", \
-    "reversing a last dimension that is not in tiles is free") \
   X(strided_by_matmul, "tpu", "cost", \
     "strided slices and interior pads in lanes are matmuls by ones and zeros") \
   X(topk_search, "tpu", "cost", \
-    "the few largest of long rows are searched for round by round instead of sorted") \
-  X(topk_partial_sort, "gpu", "cost", "top_k sorts blocks of k elements instead of the whole row") \
-  X(sort_in_lanes, "tpu", "cost", \
-    "a sort of fewer than 128 rows takes 1.6 times as long per element") \
-  X(cumulative_scan, "both", "cost", \
-    "a reduce_window over all preceding elements is a scan with few passes") \
-  X(scan_in_vmem, "tpu", "cost", \
-    "a scan whose operand and result fit into VMEM takes at most 1.6 passes") \
-  X(fft_complex_split, "tpu", "cost", \
-    "complex arguments and results of an FFT are split into real and imaginary parts") \
-  X(fft_one_factor, "tpu", "cost", \
-    "lengths of an FFT up to 256 are one factor, longer ones have factors of 128") \
-  X(attention_kernel, "both", "cost", \
-    "custom calls of splash, flash and cuDNN attention have the cost of such kernels") \
-  X(splash_backward_core, "tpu", "cost", "backward kernels of splash attention run on one core") \
-  X(pallas_pipeline, "tpu", "cost", \
-    "a Pallas kernel prefetches the next step's blocks while it computes one") \
-  X(ring_in_vmem, "tpu", "cost", \
-    "parts of a collective matmul stay in VMEM if a part and the result fill half of it") \
-  X(ring_scatter_passes, "tpu", "cost", \
-    "a collective matmul with a reduce_scatter moves its result five times through HBM") \
-  X(ring_epilogue, "tpu", "cost", \
-    "the epilogue of a collective matmul is a kernel after its last part")
+    "the few largest of long rows are searched for round by round instead of sorted")
 
 #define MP_CHIP_SCHEDULE_RULES(X) \
   X(counted_loop, "gpu", "schedule", "a loop with a known trip count has no kernels for its condition") \
