@@ -75,7 +75,7 @@ def test_rules_are_listed_and_switched_off(softmax):
                                variables={"MINIPOD_CHIP_WITHOUT": "rows_close"}).stdout)
   assert without["num_kernels"] == row["without"]["rows_close"]["num_kernels"] > row["base"]["num_kernels"]
   error = minipod("chip", "--target", "h100", softmax, code=1, variables={"MINIPOD_CHIP_WITHOUT": "rows_clos"}).stderr
-  assert "'rows_clos' is no rule of the chip model, did you mean 'rows_close'?" in error
+  assert "'rows_clos' is not a rule of the chip model, did you mean 'rows_close'?" in error
 
 
 def test_a_pod_must_be_large_enough(tmp_path):
