@@ -12,6 +12,11 @@ const char *mp_chip_step_name(const mp_op_t *op) {
   return dot == NULL ? name : dot + 1;
 }
 
+mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step) {
+  b->must_begin = false;
+  return MP_ARRAY_PUSH(b->arena, &b->steps, *step);
+}
+
 mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel) {
   const uint32_t number = b->kernels.count;
   MP_ASSERT_MSG(isfinite(kernel->seconds) && kernel->seconds >= 0, "%s: %g seconds", kernel->name,

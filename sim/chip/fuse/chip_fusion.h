@@ -81,11 +81,13 @@ typedef struct {
   mp_layouts_t layouts;  // of a TPU's arrays; of other chips without values
 } mp_chip_fusions_t;
 
-// Two passes of the compiler of a chip with these figures, over main's ops and those in its control
-// flow: assigns layouts, and fuses. Numbers the module's values. Everything
-// is allocated in `arena`. The only error is that memory is short.
-MP_NODISCARD mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *figures,
-                                              mp_arena_t *arena, mp_chip_fusions_t *out_fusions);
+// The fusion pass of the compiler of a chip with these figures, over main's ops and those in its
+// control flow. `fusions` has `num_values`, on TPUs `layouts`, and nothing else yet; the accesses
+// that are found are in HBM. Everything is allocated in `arena`. The only error is that memory is
+// short.
+MP_NODISCARD mp_status_t mp_chip_fusions_find(const mp_module_t *module,
+                                              const mp_chip_figures_t *figures, mp_arena_t *arena,
+                                              mp_chip_fusions_t *fusions);
 
 // The fusion that is done at the place of an op; NULL if there is none.
 const mp_chip_fusion_t *mp_chip_fusion_at(const mp_chip_fusions_t *fusions, const mp_op_t *op);

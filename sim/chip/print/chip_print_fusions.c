@@ -3,8 +3,8 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
+#include "sim/chip/chip_compile.h"
 #include "sim/chip/print/chip_print_impl.h"
-#include "sim/chip/spaces/spaces.h"
 
 static mp_status_t chip_print_fusions_index(mp_chip_print_fusions_t *fusions) {
   for (uint32_t i = 0; i < fusions->fusions.fusions.count; ++i) {
@@ -23,8 +23,7 @@ mp_status_t mp_chip_print_find(const mp_chip_print_request_t *request,
   MP_RETURN_IF_ERROR(mp_arena_create(&out->arena));
   mp_module_t *module = request->chip_program->program->partitioned;
   const mp_chip_figures_t *figures = &request->chip->figures;
-  MP_RETURN_IF_ERROR(mp_chip_fusions_find(module, figures, out->arena, &out->fusions));
-  MP_RETURN_IF_ERROR(mp_spaces_assign(module, figures, out->arena, &out->fusions));
+  MP_RETURN_IF_ERROR(mp_chip_make_fusions(module, figures, out->arena, &out->fusions));
   return chip_print_fusions_index(out);
 }
 
