@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "sim/chip/chip_impl.h"
-#include "sim/chip/rules/chip_rules.h"
 
 typedef struct {
   double work, matmuls;  // seconds
@@ -41,7 +40,6 @@ double mp_chip_lost_seconds(const mp_chip_builder_t *b, const mp_chip_order_t *o
   const mp_chip_figures_t *figures = &b->chip->figures;
   const mp_chip_item_t *item = &order->slots[end].item;
   if (!(figures->overlap_units > 0 && figures->overlap_units < figures->matmul_units)) return 0;
-  if (!mp_chip_rule(figures, MP_CHIP_RULE_overlap_units)) return 0;
   const beside_t beside = chip_beside_find(b, order, end);
   const double share = fmin(chip_beside_share(figures, &beside), 1), left = 1 - share;
   return (left > 0 ? fmin(item->seconds, beside.work / left) : item->seconds) * share;

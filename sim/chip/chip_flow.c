@@ -1,7 +1,6 @@
 // Steps of loops and branches: jumps, or one step for a loop or branch without collectives.
 #include "sim/base/assert.h"
 #include "sim/chip/chip_impl.h"
-#include "sim/chip/rules/chip_rules.h"
 #include "sim/work/rounds.h"
 
 // Adds a step of control flow. The caller sets its targets.
@@ -37,12 +36,11 @@ static bool chip_flow_is_local(const mp_op_t *op) {
   return true;
 }
 
-// Whether the condition of a loop has no kernels: XLA's host code for GPUs launches the iterations
-// of a loop with a known trip count.
+// Whether the condition of a loop has no kernels, because its trip count is known: a GPU's host
+// launches the iterations, and a TPU counts them on its scalar unit.
 static bool chip_flow_is_counted(const mp_chip_builder_t *b, const mp_op_t *loop) {
-  return b->chip->figures.compiler == MP_CHIP_COMPILER_GPU && loop->code == MP_OP_WHILE &&
-         mp_work_rounds(loop) != MP_ROUNDS_UNKNOWN &&
-         mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_counted_loop);
+  return b->chip->figures.compiler != MP_CHIP_COMPILER_PLAIN && loop->code == MP_OP_WHILE &&
+         mp_work_rounds(loop) != MP_ROUNDS_UNKNOWN;
 }
 
 // ---- with collectives or host copies: jumps ----

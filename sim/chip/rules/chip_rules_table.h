@@ -83,40 +83,10 @@
     "the few largest of long rows are searched for round by round instead of sorted")
 
 #define MP_CHIP_SCHEDULE_RULES(X) \
-  X(counted_loop, "gpu", "schedule", "a loop with a known trip count has no kernels for its condition") \
-  X(overlap_units, "gpu", "schedule", "a collective takes multiprocessors from the work it overlaps with") \
   X(collective_matmul, "tpu", "schedule", \
     "all_gathers and reduce_scatters become rings that overlap with parts of a matmul") \
-  X(ring_group_limit, "tpu", "schedule", \
-    "groups of more than 32 members have no collective matmuls") \
-  X(ring_link_gain, "tpu", "schedule", \
-    "no collective matmul where the collective is as fast with all of the group's links") \
-  X(ring_least_work, "tpu", "schedule", \
-    "no collective matmul if the matmul takes less than 1.08 times a message of the ring") \
-  X(ring_one_consumer, "tpu", "schedule", \
-    "an all_gather that several matmuls read in the same parts is not a ring") \
-  X(ring_choice, "tpu", "schedule", \
-    "of an operand's all_gather and a sum, the estimated times decide which is a ring") \
-  X(scatter_as_all_reduce, "tpu", "schedule", \
-    "a reduce_scatter without a ring overlaps as an all_reduce does") \
-  X(whole_reduce_scatter, "tpu", "schedule", \
-    "a reduce_scatter of all devices without a ring is an all_reduce and a slice") \
-  X(whole_all_gather, "tpu", "schedule", \
-    "an all_gather of all devices, if more than 32, is an all_reduce of whole arrays") \
-  X(short_gather_sum, "tpu", "schedule", \
-    "an all_gather of parts with fewer than 128 elements is an all_reduce") \
-  X(small_all_reduce_sync, "tpu", "schedule", \
-    "all_reduces of less than 64 KiB do not overlap with compute") \
-  X(combine_all_reduce_only, "tpu", "schedule", \
-    "only all_reduces are combined, not reduce_scatters and all_gathers") \
-  X(gather_in_matmul, "tpu", "schedule", \
-    "an all_gather overlaps only with matmuls, whose kernels carry it") \
-  X(permutes_async, "both", "schedule", \
-    "collective_permutes have a start and a done even if nothing is in between") \
-  X(scalars_hide_nothing, "tpu", "schedule", \
-    "work of the scalar unit alone does not make a collective asynchronous") \
-  X(host_fetch_early, "tpu", "schedule", \
-    "a loop on several devices copies from the host in the iteration before")
+  X(whole_sums, "tpu", "schedule", \
+    "other collectives of all devices, and all_gathers of few elements, are all_reduces")
 
 #define MP_CHIP_MEMORY_RULES(X) \
   X(received_results, "tpu", "memory", "what a collective gathered or permuted is copied to the program's result") \
