@@ -28,6 +28,7 @@ typedef struct {
   double flops, transcendentals;  // of all ops
   double bytes;                   // moved through HBM
   double seconds;
+  mp_chip_figure_t figure;  // the parameter that decides its time (basis/kernel_basis.h)
 } mp_chip_kernel_t;
 
 typedef struct {

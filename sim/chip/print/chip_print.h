@@ -22,11 +22,12 @@ bool mp_chip_stage_from_name(mp_str_t name, mp_chip_stage_t *out_stage);
 typedef struct {
   const mp_chip_t *chip;
   const mp_chip_program_t *chip_program;
-  const char *file;      // of the program; borrowed
-  const char *target;    // the pod as the user names it; borrowed
-  uint32_t num_devices;  // of the program
-  double seconds;        // per launch on an idle pod (mp_model_program_estimate)
-  double work_seconds;   // `seconds` without collectives
+  const char *file;         // of the program; borrowed
+  const char *target;       // the pod as the user names it; borrowed
+  uint32_t num_devices;     // of the program
+  double seconds;           // per launch on an idle pod (mp_model_program_estimate)
+  double work_seconds;      // `seconds` without collectives
+  const double *by_figure;  // of these, by the parameter that decides each kernel
   mp_chip_stage_t stage;
   bool is_structure;  // leaves times out
 } mp_chip_print_request_t;

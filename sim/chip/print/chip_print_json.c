@@ -1,5 +1,6 @@
 // Prints a chip program as JSON.
 #include "sim/base/assert.h"
+#include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/print/chip_print_impl.h"
 
 static void chip_print_json_key(const char *key, bool is_first, mp_strbuf_t *out) {
@@ -119,6 +120,10 @@ mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request, bool has_
   chip_print_json_number("devices", request->num_devices, out);
   chip_print_json_number("seconds", request->seconds, out);
   chip_print_json_number("work_seconds", request->work_seconds, out);
+  chip_print_json_number(
+      "unsure_seconds",
+      mp_kernel_basis_unsure(&request->chip->figures, request->by_figure) * request->work_seconds,
+      out);
   chip_print_json_number("num_kernels", chip_program->num_kernels, out);
   chip_print_json_number("arguments", (double)space->arguments, out);
   chip_print_json_number("results", (double)space->results, out);

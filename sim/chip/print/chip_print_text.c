@@ -1,5 +1,6 @@
 // Prints a chip program as text.
 #include "sim/base/assert.h"
+#include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/print/chip_print_impl.h"
 
 // Prints ", 12.5 us", unless times are left out.
@@ -149,6 +150,9 @@ static void chip_print_text_head(const mp_chip_print_t *p) {
   }
   mp_strbuf_putc(p->out, '\n');
   if (request->stage >= MP_CHIP_STAGE_MEMORY) mp_chip_print_memory(p);
+  if (request->stage == MP_CHIP_STAGE_SCHEDULE && !request->is_structure) {
+    mp_kernel_basis_print(&request->chip->figures, request->by_figure, p->out);
+  }
 }
 
 // Compiles without links: no collective overlaps, so kernels are in the order of the program.

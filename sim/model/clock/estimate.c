@@ -21,6 +21,17 @@ static void estimate_count_loop(const mp_chip_program_t *chip_program, uint32_t 
   }
 }
 
+// Kernels share the time of their step in proportion to their own.
+static void estimate_add_figures(const mp_chip_program_t *chip_program, const mp_chip_step_t *step,
+                                 double seconds, mp_model_estimate_t *estimate) {
+  double all = 0;
+  for (uint32_t k = step->first; k < step->end; ++k) all += chip_program->kernels[k].seconds;
+  for (uint32_t k = step->first; k < step->end && all > 0; ++k) {
+    const mp_chip_kernel_t *kernel = &chip_program->kernels[k];
+    estimate->by_figure[kernel->figure] += seconds * kernel->seconds / all;
+  }
+}
+
 // Adds what the launch takes longer than its replay, because its loops go round more often than
 // once.
 static void estimate_add_rounds(const mp_chip_program_t *chip_program,
@@ -42,8 +53,10 @@ static void estimate_add_rounds(const mp_chip_program_t *chip_program,
     }
     if (step->kind == MP_CHIP_STEP_AWAIT) once += (double)books->copies[step->copy].exposed;
     moments += (visits[s] - 1) * once / books->num_devices;
-    if (step->kind == MP_CHIP_STEP_WORK || step->kind == MP_CHIP_STEP_LOCAL) {
+    if (step->kind == MP_CHIP_STEP_WORK || step->kind == MP_CHIP_STEP_PART) {
       work += visits[s] * once / books->num_devices;
+      estimate_add_figures(chip_program, step,
+                           visits[s] * once / books->num_devices / MP_MOMENTS_PER_SECOND, estimate);
     }
   }
   estimate->seconds += moments / MP_MOMENTS_PER_SECOND;
@@ -60,6 +73,7 @@ static mp_status_t estimate(mp_model_program_t *program, double *visits,
   const mp_replay_launch_t launch = {.starts = program->starts, .paths = program->paths};
   MP_RETURN_IF_ERROR(mp_replay_run(program->replay, &launch, program->ends));
   mp_moment_t last = 0;
+  *out_estimate = (mp_model_estimate_t){0};
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     if (program->ends[i] > last) last = program->ends[i];
   }
