@@ -46,7 +46,7 @@ typedef struct {
 static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_by_word = op->code == MP_OP_RNG_BIT_GENERATOR &&
                           chip->figures.compiler == MP_CHIP_COMPILER_GPU &&
-                          mp_chip_rule(&chip->figures, MP_CHIP_RULE_random_bits_words);
+                          mp_chip_rule(&chip->figures, MP_CHIP_RULE_expanded_ops);
   if (!is_by_word) return 0;
   return mp_kernel_copy_seconds(chip, 2 * mp_work_bytes_of(op->results[1].type));
 }
@@ -56,7 +56,7 @@ static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
 static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
   const double kernels = mp_chip_fusion_selected_kernels(op);
   if (kernels == 0 || chip->figures.compiler != MP_CHIP_COMPILER_GPU ||
-      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_select_scatter_kernels)) {
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_expanded_ops)) {
     return 0;
   }
   return mp_kernel_copy_seconds(chip, mp_chip_fusion_selected_moved(op)) +

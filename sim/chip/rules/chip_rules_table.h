@@ -49,10 +49,8 @@
 
 #define MP_CHIP_COST_RULES(X) \
   X(sparse_core, "tpu", "cost", "large lookups of rows run on SparseCores") \
-  X(random_bits_words, "gpu", "cost", \
-    "random bits are written word by word, and another kernel interleaves the words") \
-  X(select_scatter_kernels, "gpu", "cost", \
-    "select_and_scatter is several kernels, whose intermediate arrays are in HBM") \
+  X(expanded_ops, "gpu", "cost", \
+    "random bits and select_and_scatter are several kernels with arrays in HBM between them") \
   X(window_in_vmem, "tpu", "cost", "reduce_window is ten times as fast over operands in VMEM") \
   X(matmul_row_sums, "tpu", "cost", \
     "row sums in the fusion of a large matmul put rows into lanes, with two layout changes") \
@@ -62,21 +60,11 @@
     "a matmul by a vector is a reduction outside of the matmul unit") \
   X(matmul_k_limit, "tpu", "cost", \
     "windows have at most 2,048 of k, and 1,024 of a long k with both operands in HBM") \
-  X(conv_images_in_lanes, "tpu", "cost", \
-    "a convolution with fewer than 128 features has images in lanes if that is faster") \
-  X(conv_group_layout, "tpu", "cost", \
-    "groups of several channels are an outer dimension, with copies around the convolution") \
-  X(conv_weight_gradient, "tpu", "cost", \
-    "a convolution whose window exceeds its result contracts over all of the window") \
-  X(conv_packed_rows, "tpu", "cost", \
-    "a convolution with few input channels contracts over a row of its window at a time") \
-  X(gather_table_layout, "tpu", "cost", \
-    "the table of a gather is copied into the layout that the gather reads") \
-  X(sparse_gather_layout, "tpu", "cost", \
-    "SparseCores write rows of 128 lanes, which are copied into the result's tiles") \
+  X(conv_layouts, "tpu", "cost", \
+    "few channels are packed into k, gradients contract over windows, images may be in lanes") \
+  X(lookup_layouts, "tpu", "cost", \
+    "tables are copied into the layout that a lookup reads, and rows of 128 lanes into tiles") \
   X(scatter_sorted, "tpu", "cost", "the indices of a scatter that adds are sorted first") \
-  X(scatter_layout, "tpu", "cost", \
-    "a scatter into narrow rows writes rows of 128 lanes, which are then copied") \
   X(strided_by_matmul, "tpu", "cost", \
     "strided slices and interior pads in lanes are matmuls by ones and zeros") \
   X(topk_search, "tpu", "cost", \
