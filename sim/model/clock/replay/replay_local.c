@@ -46,6 +46,20 @@ static void replay_local_loop(const local_t *l, const mp_chip_flow_t *flow, uint
   replay_local_block(l, &flow->blocks[1], rounds);
 }
 
+// The region of a branch whose own work takes longest: XLA's estimates count that one, too.
+static uint64_t replay_local_longest(const local_t *l, const mp_chip_flow_t *flow) {
+  const mp_chip_step_t *steps = l->replay->chip_program->steps;
+  uint64_t longest = 0;
+  mp_moment_t most = 0;
+  for (uint32_t r = 0; r < flow->num_blocks; ++r) {
+    const uint32_t step = flow->blocks[r].step;
+    if (step == UINT32_MAX || steps[step].time <= most) continue;
+    most = steps[step].time;
+    longest = r;
+  }
+  return longest;
+}
+
 static void replay_local_branch(const local_t *l, const mp_chip_flow_t *flow, uint64_t times) {
   for (uint64_t left = times; left != 0;) {
     uint64_t choice;
@@ -53,6 +67,7 @@ static void replay_local_branch(const local_t *l, const mp_chip_flow_t *flow, ui
         mp_replay_take(l->replay, l->logical, flow->step, flow->control, left, left, &choice);
     if (count == 0) {
       l->replay->books.is_cut = true;
+      choice = replay_local_longest(l, flow);
       count = left;
     }
     const uint32_t last = flow->num_blocks - 1;
