@@ -84,11 +84,28 @@ double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op) {
 
 // ---- values that get a place ----
 
-// The bytes that move when `value` is copied: it is read and written, a constant only written.
-static double chip_copies_bytes(const mp_value_t *value) {
+static bool chip_copies_is_in_vmem(const mp_chip_builder_t *b, const mp_value_t *value) {
+  return b->fusions.is_in_vmem != NULL && b->fusions.is_in_vmem[value->id];
+}
+
+// Copies a value to the place of another one (NULL: HBM). Constants are not read.
+static mp_status_t chip_copies_add(mp_chip_builder_t *b, const mp_op_t *op, const mp_value_t *value,
+                                   const mp_value_t *to) {
   const mp_value_t *root = mp_chip_fusion_root(value);
   const bool is_constant = root->op != NULL && root->op->code == MP_OP_CONSTANT;
-  return (is_constant ? 1 : 2) * mp_work_bytes_of(value->type);
+  const bool is_read = !is_constant && !chip_copies_is_in_vmem(b, root);
+  const bool is_written = to == NULL || !chip_copies_is_in_vmem(b, to);
+  if (!is_read && !is_written) return mp_chip_add_vmem_copy(b, op, value);
+  return mp_chip_add_copy(b, op, (is_read + is_written) * mp_work_bytes_of(value->type));
+}
+
+// What a loop reads in each iteration is copied into VMEM before.
+static mp_status_t chip_copies_before_loop(mp_chip_builder_t *b, const mp_op_t *loop) {
+  for (uint32_t i = 0; i < b->fusions.loop_copies.count; ++i) {
+    const mp_loop_copy_t *copy = &b->fusions.loop_copies.items[i];
+    if (copy->loop == loop) MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, copy->bytes));
+  }
+  return NULL;
 }
 
 mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop) {
@@ -104,9 +121,9 @@ mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop) {
       is_free = mp_chip_fusion_root(loop->operands[j]) != root;
     }
     if (is_free || mp_chip_fusion_makes_start(&b->chip->figures, loop, i)) continue;
-    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, chip_copies_bytes(loop->operands[i])));
+    MP_RETURN_IF_ERROR(chip_copies_add(b, loop, loop->operands[i], &body->args[i]));
   }
-  return NULL;
+  return chip_copies_before_loop(b, loop);
 }
 
 // The array whose bytes a value has. On a TPU transposes move nothing.
@@ -149,7 +166,7 @@ mp_status_t mp_chip_copy_carried(mp_chip_builder_t *b, const mp_op_t *loop) {
       MP_RETURN_IF_ERROR(mp_chip_copy_held(b, loop, i));
       continue;
     }
-    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, chip_copies_bytes(terminator->operands[i])));
+    MP_RETURN_IF_ERROR(chip_copies_add(b, loop, terminator->operands[i], &body->args[i]));
   }
   return NULL;
 }
@@ -158,8 +175,8 @@ mp_status_t mp_chip_copy_chosen(mp_chip_builder_t *b, const mp_block_t *region) 
   const mp_op_t *terminator = mp_block_terminator(region);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     if (!chip_copies_is_foreign(b, terminator, i)) continue;
-    MP_RETURN_IF_ERROR(
-        mp_chip_add_copy(b, region->parent_op, chip_copies_bytes(terminator->operands[i])));
+    MP_RETURN_IF_ERROR(chip_copies_add(b, region->parent_op, terminator->operands[i],
+                                       &region->parent_op->results[i]));
   }
   return NULL;
 }
@@ -179,12 +196,23 @@ static mp_status_t chip_copies_land(mp_chip_builder_t *b, const mp_op_t *termina
   return mp_chip_add_copy(b, terminator, 2 * bytes);
 }
 
+// Whether a loop has a value in VMEM that is in HBM afterwards.
+static bool chip_copies_leaves_loop(const mp_chip_builder_t *b, const mp_value_t *result) {
+  return result->op != NULL && result->op->code == MP_OP_WHILE &&
+         !chip_copies_is_in_vmem(b, result) &&
+         chip_copies_is_in_vmem(b, &result->op->regions[1]->args[result->index]);
+}
+
 mp_status_t mp_chip_copy_results(mp_chip_builder_t *b) {
   const mp_op_t *terminator = mp_block_terminator(b->program->partitioned->main->body);
   const mp_chip_figures_t *figures = &b->chip->figures;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *root = mp_chip_fusion_root(terminator->operands[i]);
     if (!chip_copies_is_foreign(b, terminator, i)) {
+      if (chip_copies_leaves_loop(b, root)) {
+        MP_RETURN_IF_ERROR(
+            mp_chip_add_copy(b, terminator, mp_work_bytes_of(terminator->operands[i]->type)));
+      }
       if (!mp_chip_fusion_is_received(figures, root) ||
           !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_received_results))
         continue;
@@ -192,7 +220,7 @@ mp_status_t mp_chip_copy_results(mp_chip_builder_t *b) {
       continue;
     }
     if (chip_copies_taken_by(b, root) == (int32_t)i) continue;
-    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, terminator, chip_copies_bytes(terminator->operands[i])));
+    MP_RETURN_IF_ERROR(chip_copies_add(b, terminator, terminator->operands[i], NULL));
   }
   return NULL;
 }

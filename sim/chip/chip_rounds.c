@@ -1,7 +1,6 @@
 // Which values that a loop carries are copied in each of its rounds: the next round's value lies
 // where this round's does, and this one is still read when that one is written.
 #include "sim/chip/chip_impl.h"
-#include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
 
@@ -93,12 +92,5 @@ mp_status_t mp_chip_copy_held(mp_chip_builder_t *b, const mp_op_t *loop, uint32_
   const mp_chip_fusion_access_t *write = chip_rounds_clash(b, body, &body->args[i], next);
   if (write == NULL || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_copy)) return NULL;
   if (write->space == MP_SPACE_HBM) return mp_chip_add_copy(b, loop, 2 * write->bytes);
-  int64_t elements = 0;
-  if (!mp_type_num_elements(next->type, &elements)) return NULL;
-  return mp_chip_put_kernel(
-      b, &(mp_chip_kernel_t){.op = loop,
-                             .name = "copy",
-                             .work_class = MP_WORK_COPY,
-                             .kind = MP_FLOP_F32,
-                             .seconds = mp_kernel_near_copy_seconds(b->chip, (double)elements)});
+  return mp_chip_add_vmem_copy(b, loop, next);
 }

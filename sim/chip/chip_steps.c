@@ -3,19 +3,14 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
-#include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/plan/plan.h"
 
 const char *mp_chip_step_name(const mp_op_t *op) {
   const char *name = mp_op_info(op->code)->name, *dot = strchr(name, '.');
   return dot == NULL ? name : dot + 1;
-}
-
-mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step) {
-  b->must_begin = false;
-  return MP_ARRAY_PUSH(b->arena, &b->steps, *step);
 }
 
 mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel) {
@@ -25,11 +20,7 @@ mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *ker
   MP_ASSERT_MSG(isfinite(kernel->bytes) && kernel->bytes >= 0, "%s: %g bytes", kernel->name,
                 kernel->bytes);
   const mp_chip_step_kind_t kind = b->is_in_part ? MP_CHIP_STEP_PART : MP_CHIP_STEP_WORK;
-  mp_chip_kernel_t own = *kernel;
-  if (own.figure == MP_CHIP_FIGURE_NONE) {
-    own.figure = mp_kernel_copy_figure(b->chip, kernel->work_class, kernel->bytes);
-  }
-  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->kernels, own));
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->kernels, *kernel));
   mp_chip_step_t *last = b->steps.count == 0 ? NULL : &b->steps.items[b->steps.count - 1];
   if (last == NULL || last->kind != kind || last->op != NULL || b->must_begin) {
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
@@ -55,6 +46,16 @@ mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double byt
                                                    .work_class = work.work_class,
                                                    .kind = MP_FLOP_F32,
                                                    .bytes = bytes,
+                                                   .seconds = seconds});
+}
+
+mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,
+                                  const mp_value_t *value) {
+  const double seconds = mp_kernel_near_copy_seconds(b->chip, mp_chip_fusion_value_count(value));
+  return mp_chip_put_kernel(b, &(mp_chip_kernel_t){.op = op,
+                                                   .name = "copy",
+                                                   .work_class = MP_WORK_COPY,
+                                                   .kind = MP_FLOP_F32,
                                                    .seconds = seconds});
 }
 

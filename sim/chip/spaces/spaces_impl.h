@@ -4,43 +4,87 @@
 
 #include "sim/chip/spaces/spaces.h"
 
+#define MP_SPACES_NONE UINT32_MAX
+
+// A value is live from one kernel to another one, both included. Values that have to be in the same
+// memory are one buffer: what a loop carries, and an array with its updates.
 typedef struct {
-  uint32_t last_reader;  // the fusion that reads the value last; MP_CHIP_FUSION_NONE: none
-  bool is_in_vmem;       // from its kernel to its last reader
-  bool is_table;         // SparseCores look something up in it, in HBM
+  uint32_t parent;       // another value of its buffer; its own id: it stands for the buffer
+  uint32_t next;         // the next value of the buffer; MP_SPACES_NONE: none
+  uint32_t first, last;  // kernels; MP_SPACES_NONE and 0: no kernel makes it
+  const mp_op_t *flow;   // of a buffer: the latest loop or branch that it is an operand of
+  double bytes;          // in tiles
+  double gain;           // of a buffer: bytes that kernels do not move if it is in VMEM
+  bool is_in_hbm;        // of a buffer: something needs it there
+  bool is_in_vmem;       // of a buffer: that was decided
+  bool is_held;          // a loop that reads it has a copy
 } mp_spaces_value_t;
 
-// Fusions were found from the end to the beginning of a program: a later one has a smaller number.
+// A loop or branch, and its kernels [first, end).
+typedef struct {
+  const mp_op_t *op;
+  bool is_loop;
+  uint32_t first, end;
+  double before;  // bytes that are copied or cast for a loop right before it
+} mp_spaces_loop_t;
+
 typedef struct {
   const mp_chip_figures_t *figures;
   const mp_func_t *main;
+  mp_arena_t *arena;
   mp_chip_fusions_t *fusions;
-  double vmem;                // bytes of VMEM for values of several kernels
-  double prefetched_most;     // bytes of VMEM for these and prefetched operands
-  mp_spaces_value_t *values;  // by value id
-  // Of the kernel at hand:
-  double kept, prefetched;                // live bytes
-  double *freed_kept, *freed_prefetched;  // [fusions]: of them, by their last reader
-  double argument;                        // bytes that are prefetched across programs
-  uint32_t last_matmul;  // of main, if there is such an argument; else MP_CHIP_FUSION_NONE
-  uint32_t previous;     // the kernel before; MP_CHIP_FUSION_NONE: none
+  uint32_t num_kernels;  // fusions, those without ops included; the first one has the last number
+  double vmem;           // bytes for values of several kernels
+  double prefetched;     // bytes for these and prefetched operands
+  double *live;          // [kernels]: bytes of VMEM in use
+  double *copied;        // [kernels + 1]: bytes that could be copied beside all earlier kernels
+  mp_spaces_value_t *values;         // by value id
+  MP_ARRAY(mp_spaces_loop_t) loops;  // and branches, outer ones before inner ones
 } mp_spaces_t;
+
+static inline mp_chip_fusion_t *mp_spaces_fusion(const mp_spaces_t *s, uint32_t kernel) {
+  return &s->fusions->fusions.items[s->num_kernels - 1 - kernel];
+}
 
 static inline mp_chip_fusion_access_t *mp_spaces_accesses(const mp_spaces_t *s,
                                                           const mp_chip_fusion_t *fusion) {
   return s->fusions->accesses.items + fusion->first_access;
 }
 
-// ---- spaces_loops.c ----
+// The kernel at which the results are there.
+static inline uint32_t mp_spaces_last(const mp_spaces_loop_t *loop) {
+  return loop->end > loop->first ? loop->end - 1 : loop->first;
+}
 
-// Values that a loop carries, and those that all its iterations read.
-void mp_spaces_keep_rounds(mp_spaces_t *s, const mp_block_t *body);
+// ---- spaces_values.c ----
+
+// Finds the loops, the live interval of each value, and the buffers.
+MP_NODISCARD mp_status_t mp_spaces_find_values(mp_spaces_t *s);
+// The value that stands for the buffer of a value.
+mp_spaces_value_t *mp_spaces_buffer(const mp_spaces_t *s, const mp_value_t *value);
+// The value that a value is: before loops that pass it on unchanged.
+const mp_value_t *mp_spaces_origin(const mp_value_t *value);
+// The block in which a value is made.
+static inline const mp_block_t *mp_spaces_made_in(const mp_value_t *value) {
+  return value->op != NULL ? value->op->parent : value->block;
+}
+// Whether a block is a loop's body or condition, or inside of one.
+bool mp_spaces_is_in(const mp_block_t *block, const mp_op_t *loop);
+
+// ---- spaces_allocate.c ----
+
+// Whether so many bytes fit from one kernel to another one if VMEM has `most`.
+bool mp_spaces_fits(const mp_spaces_t *s, uint32_t first, uint32_t last, double bytes, double most);
+// The same; then they are there.
+bool mp_spaces_take(mp_spaces_t *s, uint32_t first, uint32_t last, double bytes, double most);
+// Decides which buffers are in VMEM, and which values during a loop.
+MP_NODISCARD mp_status_t mp_spaces_allocate(mp_spaces_t *s);
 
 // ---- spaces_prefetch.c ----
 
 // The matmul operand among the arguments that is prefetched across programs.
 void mp_spaces_prefetch_argument(mp_spaces_t *s);
 // An operand of the kernel's matmul that is prefetched while the kernel before runs.
-void mp_spaces_prefetch_operand(mp_spaces_t *s, uint32_t number);
+void mp_spaces_prefetch_operand(mp_spaces_t *s, uint32_t kernel);
 
 #endif  // MINIPOD_SIM_CHIP_SPACES_SPACES_IMPL_H_

@@ -37,16 +37,17 @@ static bool spaces_prefetch_is_operand(const mp_chip_fusion_access_t *access) {
 // ---- across programs ----
 
 // The largest operand among the arguments, the first one of these.
-static const mp_chip_fusion_access_t *spaces_prefetch_largest(mp_spaces_t *s) {
+static const mp_chip_fusion_access_t *spaces_prefetch_largest(mp_spaces_t *s,
+                                                              uint32_t *out_last_matmul) {
   const mp_chip_fusion_access_t *largest = NULL;
-  for (uint32_t number = s->fusions->fusions.count; number-- > 0;) {
-    const mp_chip_fusion_t *fusion = &s->fusions->fusions.items[number];
+  for (uint32_t kernel = 0; kernel < s->num_kernels; ++kernel) {
+    const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
     if (fusion->block != s->main->body || !spaces_prefetch_is_matmul(fusion)) continue;
-    s->last_matmul = number;
+    *out_last_matmul = kernel;
     const mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
     for (uint32_t i = 0; i < fusion->num_reads; ++i) {
       if (!spaces_prefetch_is_argument(s, access[i].value) ||
-          !spaces_prefetch_is_operand(&access[i]) || access[i].bytes > s->prefetched_most ||
+          !spaces_prefetch_is_operand(&access[i]) || access[i].bytes > s->prefetched ||
           spaces_prefetch_is_donated(s, access[i].value)) {
         continue;
       }
@@ -59,37 +60,37 @@ static const mp_chip_fusion_access_t *spaces_prefetch_largest(mp_spaces_t *s) {
 // The first matmul that reads the value has it prefetched, later ones find it in VMEM. Returns the
 // last one.
 static uint32_t spaces_prefetch_mark(mp_spaces_t *s, const mp_value_t *value) {
-  uint32_t last = MP_CHIP_FUSION_NONE;
-  for (uint32_t number = s->fusions->fusions.count; number-- > 0;) {
-    const mp_chip_fusion_t *fusion = &s->fusions->fusions.items[number];
+  uint32_t last = MP_SPACES_NONE;
+  for (uint32_t kernel = 0; kernel < s->num_kernels; ++kernel) {
+    const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
     if (fusion->block != s->main->body || !spaces_prefetch_is_matmul(fusion)) continue;
     mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
     for (uint32_t i = 0; i < fusion->num_reads; ++i) {
       if (access[i].value != value || !spaces_prefetch_is_operand(&access[i])) continue;
-      access[i].space = last == MP_CHIP_FUSION_NONE ? MP_SPACE_PREFETCHED : MP_SPACE_VMEM;
-      last = number;
+      access[i].space = last == MP_SPACES_NONE ? MP_SPACE_PREFETCHED : MP_SPACE_VMEM;
+      last = kernel;
     }
   }
   return last;
 }
 
 void mp_spaces_prefetch_argument(mp_spaces_t *s) {
-  const mp_chip_fusion_access_t *access = spaces_prefetch_largest(s);
-  if (access == NULL || !mp_chip_rule(s->figures, MP_CHIP_RULE_prefetch_argument)) {
-    s->last_matmul = MP_CHIP_FUSION_NONE;
-    return;
+  uint32_t last_matmul = 0;
+  const mp_chip_fusion_access_t *access = spaces_prefetch_largest(s, &last_matmul);
+  if (access == NULL || !mp_chip_rule(s->figures, MP_CHIP_RULE_prefetch_argument)) return;
+  const uint32_t last = spaces_prefetch_mark(s, access->value);
+  mp_spaces_take(s, 0, last, access->bytes, s->prefetched);
+  // While the last matmul runs, the argument of the next program is prefetched.
+  if (last_matmul > last) {
+    mp_spaces_take(s, last_matmul, last_matmul, access->bytes, s->prefetched);
   }
-  s->prefetched += access->bytes;
-  s->argument = access->bytes;
-  s->freed_prefetched[spaces_prefetch_mark(s, access->value)] += access->bytes;
 }
 
 // ---- while the kernel before runs ----
 
 // Whether a fusion reads or writes a value, all of it or a part.
-static bool spaces_prefetch_touches(const mp_spaces_t *s, uint32_t number,
+static bool spaces_prefetch_touches(const mp_spaces_t *s, const mp_chip_fusion_t *fusion,
                                     const mp_value_t *value) {
-  const mp_chip_fusion_t *fusion = &s->fusions->fusions.items[number];
   const mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
   for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) {
     if (access[i].value == value) return true;
@@ -98,59 +99,58 @@ static bool spaces_prefetch_touches(const mp_spaces_t *s, uint32_t number,
 }
 
 static bool spaces_prefetch_is_there(const mp_spaces_t *s, const mp_chip_fusion_access_t *access) {
-  return access->space != MP_SPACE_HBM || s->values[access->value->id].is_in_vmem;
+  return access->space != MP_SPACE_HBM ||
+         mp_spaces_buffer(s, mp_spaces_origin(access->value))->is_in_vmem;
 }
 
-// The bytes of an operand, if the copies of all that it is made of fit; else 0. A copy begins after
-// the value's last reader.
-static double spaces_prefetch_bytes(const mp_spaces_t *s, uint32_t number,
-                                    mp_chip_fusion_side_t side) {
-  const mp_chip_fusion_t *fusion = &s->fusions->fusions.items[number];
+// The bytes of an operand, if all that it is made of can be copied; else 0. A copy begins after the
+// value's last reader.
+static double spaces_prefetch_bytes(const mp_spaces_t *s, const mp_chip_fusion_t *fusion,
+                                    const mp_chip_fusion_t *previous, mp_chip_fusion_side_t side) {
   const mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
   double bytes = 0;
   for (uint32_t i = 0; i < fusion->num_reads; ++i) {
     if ((access[i].sides & side) == 0 || spaces_prefetch_is_there(s, &access[i])) continue;
     if (!spaces_prefetch_is_operand(&access[i]) ||
-        spaces_prefetch_touches(s, s->previous, access[i].value)) {
+        spaces_prefetch_touches(s, previous, access[i].value)) {
       return 0;
     }
     bytes += access[i].bytes;
   }
-  // While the last matmul runs, the argument of the next program is prefetched.
-  const double next = number == s->last_matmul ? s->argument : 0;
-  return s->kept + s->prefetched + next + bytes <= s->prefetched_most ? bytes : 0;
+  return bytes;
 }
 
-static void spaces_prefetch_side(mp_spaces_t *s, uint32_t number, mp_chip_fusion_side_t side) {
-  const mp_chip_fusion_t *fusion = &s->fusions->fusions.items[number];
+static void spaces_prefetch_side(mp_spaces_t *s, const mp_chip_fusion_t *fusion,
+                                 mp_chip_fusion_side_t side) {
   mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
   for (uint32_t i = 0; i < fusion->num_reads; ++i) {
-    if ((access[i].sides & side) == 0 || !spaces_prefetch_is_operand(&access[i]) ||
-        spaces_prefetch_is_there(s, &access[i])) {
-      continue;
-    }
+    if ((access[i].sides & side) == 0 || spaces_prefetch_is_there(s, &access[i])) continue;
     access[i].space = MP_SPACE_PREFETCHED;
-    s->freed_prefetched[number] += access[i].bytes;
-    s->prefetched += access[i].bytes;
   }
 }
 
 // One operand: the larger one of those that fit.
-void mp_spaces_prefetch_operand(mp_spaces_t *s, uint32_t number) {
+void mp_spaces_prefetch_operand(mp_spaces_t *s, uint32_t kernel) {
   static const mp_chip_fusion_side_t sides[] = {MP_CHIP_FUSION_LHS, MP_CHIP_FUSION_RHS,
                                                 MP_CHIP_FUSION_INNER_LHS, MP_CHIP_FUSION_INNER_RHS};
-  const mp_chip_fusion_t *fusion = &s->fusions->fusions.items[number];
-  const bool follows = s->previous != MP_CHIP_FUSION_NONE &&
-                       s->fusions->fusions.items[s->previous].block == fusion->block;
-  if (!follows || !spaces_prefetch_is_matmul(fusion)) return;
+  const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
+  uint32_t before = kernel;
+  while (before > 0 && mp_spaces_fusion(s, before - 1)->first_member == MP_CHIP_FUSION_NONE) {
+    --before;
+  }
+  if (before == 0 || !spaces_prefetch_is_matmul(fusion)) return;
+  const mp_chip_fusion_t *previous = mp_spaces_fusion(s, --before);
+  if (previous->block != fusion->block) return;
   double most = 0;
   mp_chip_fusion_side_t side = MP_CHIP_FUSION_LHS;
   for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); ++i) {
-    const double bytes = spaces_prefetch_bytes(s, number, sides[i]);
-    if (bytes > most) side = sides[i];
-    most = fmax(most, bytes);
+    const double bytes = spaces_prefetch_bytes(s, fusion, previous, sides[i]);
+    if (bytes <= most || !mp_spaces_fits(s, before, kernel, bytes, s->prefetched)) continue;
+    side = sides[i];
+    most = bytes;
   }
   if (most > 0 && mp_chip_rule(s->figures, MP_CHIP_RULE_prefetch_operand)) {
-    spaces_prefetch_side(s, number, side);
+    mp_spaces_take(s, before, kernel, most, s->prefetched);
+    spaces_prefetch_side(s, fusion, side);
   }
 }

@@ -2,7 +2,7 @@
 #ifndef MINIPOD_TESTS_UNIT_CHIP_FUSION_SAMPLES_H_
 #define MINIPOD_TESTS_UNIT_CHIP_FUSION_SAMPLES_H_
 
-#include "sim/chip/chip_compile.h"
+#include "sim/chip/spaces/spaces.h"
 #include "sim/plan/compile.h"
 #include "tests/unit/support/op_samples.h"
 
@@ -19,7 +19,8 @@ static inline found_t find_with(const mp_chip_figures_t *figures, const char *te
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&f.arena));
   assert_ok(mp_compile_module(module, &request, &f.program));
-  assert_ok(mp_chip_make_fusions(f.program->partitioned, figures, f.arena, &f.fusions));
+  assert_ok(mp_chip_fusions_find(f.program->partitioned, figures, f.arena, &f.fusions));
+  assert_ok(mp_spaces_assign(f.program->partitioned, figures, f.arena, &f.fusions));
   return f;
 }
 
@@ -59,6 +60,20 @@ static inline void expect(mp_chip_compiler_t compiler, const char *text, uint32_
   assert_int_equal(count_fusions(&f), count);
   assert_float_equal(sum_bytes(&f), bytes, 1e-3);
   find_end(&f);
+}
+
+// The first read of a value whose bytes are these.
+static inline const mp_chip_fusion_access_t *read_of(const found_t *f, double bytes,
+                                                     uint32_t *skip) {
+  for (uint32_t i = f->fusions.fusions.count; i-- > 0;) {
+    const mp_chip_fusion_t *fusion = &f->fusions.fusions.items[i];
+    for (uint32_t r = 0; fusion->first_member != MP_CHIP_FUSION_NONE && r < fusion->num_reads;
+         ++r) {
+      const mp_chip_fusion_access_t *access = &f->fusions.accesses.items[fusion->first_access + r];
+      if (fabs(access->bytes - bytes) < 1 && (*skip)-- == 0) return access;
+    }
+  }
+  return NULL;
 }
 
 #define TPU MP_CHIP_COMPILER_TPU
