@@ -75,6 +75,7 @@ static mp_status_t chip_target_print(const mp_chip_target_t *target, const mp_ch
       .num_devices = mp_model_program_num_devices(timed),
       .seconds = estimate.seconds,
       .work_seconds = estimate.work_seconds,
+      .by_figure = estimate.by_figure,
       .stage = look->stage,
       .is_structure = look->is_structure,
   };

@@ -72,6 +72,8 @@ typedef struct {
 
 // The op's name without its dialect: "dot_general".
 const char *mp_chip_step_name(const mp_op_t *op);
+// Appends a step.
+MP_NODISCARD mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step);
 // Appends a kernel to the last step, or to a new step.
 MP_NODISCARD mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel);
 // Adds a kernel that only moves bytes; none for 0 bytes.
@@ -84,6 +86,23 @@ MP_NODISCARD mp_status_t mp_chip_add_scalar(mp_chip_builder_t *b, const mp_op_t 
 // Adds a collective, without a step.
 MP_NODISCARD mp_status_t mp_chip_add_collective(mp_chip_builder_t *b, const mp_op_t *op,
                                                 uint32_t *out_number);
+
+// ---- chip_blocks.c ----
+
+// Adds the steps of a block. With a network, and if the block has collectives or host copies, they
+// are in the order of the scheduler, else in that of the program.
+MP_NODISCARD mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_t *block);
+
+// ---- chip_flow.c ----
+
+// Adds the steps of a loop or branch.
+MP_NODISCARD mp_status_t mp_chip_add_control(mp_chip_builder_t *b, const mp_op_t *op);
+
+// ---- chip_beside.c ----
+
+// The seconds by which the collective that ends at the slot `end` slows down the work that overlaps
+// with it: on a GPU it takes multiprocessors.
+double mp_chip_lost_seconds(const mp_chip_builder_t *b, const mp_chip_order_t *order, uint32_t end);
 
 // ---- chip_host.c: copies between the device and its host ----
 

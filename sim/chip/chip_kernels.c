@@ -1,4 +1,5 @@
 // Turns a fusion into a kernel with its time.
+#include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/kernel_cost.h"
@@ -62,6 +63,7 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
       .transcendentals = work->transcendentals,
       .bytes = bytes,
       .seconds = chip_kernels_seconds(b, fusion, bytes, ring),
+      .figure = mp_kernel_figure(b->chip, &b->fusions, fusion, bytes),
   };
   return mp_chip_put_kernel(b, &kernel);
 }

@@ -5,7 +5,6 @@
 // collective of a collective matmul is scheduled as part of the matmul.
 #include "sim/base/assert.h"
 #include "sim/chip/chip_order_impl.h"
-#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/schedule/schedule.h"
 
 typedef mp_chip_ordering_t order_t;
@@ -150,32 +149,16 @@ static void chip_order_put_plainly(order_t *o, mp_chip_order_t *out) {
   }
 }
 
-// Whether an item runs on a TPU's scalar unit, like a loop counter: it hides no collective.
-static bool chip_order_is_scalar(const order_t *o, const item_t *item) {
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&o->b->fusions, item->is.op);
-  return o->b->chip->figures.compiler == MP_CHIP_COMPILER_TPU && fusion != NULL &&
-         fusion->work.work_class == MP_WORK_SCALAR &&
-         mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_scalars_hide_nothing);
-}
-
 // Whether the collective that starts at a slot overlaps with nothing: it ends before any other
-// work, or, if only matmuls carry gathers, before the next matmul. Permutes keep their start and
-// end.
+// work, or, if only matmuls carry gathers, before the next matmul.
 static bool chip_order_hides_nothing(const order_t *o, const sort_t *s,
                                      const mp_schedule_slot_t *slots, uint32_t i,
                                      uint32_t num_started) {
   const item_t *item = &o->items.items[s->sorted[slots[i].node]];
   const mp_collective_kind_t kind = o->b->collectives.items[item->is.collective].collective->kind;
   const mp_chip_figures_t *figures = &o->b->chip->figures;
-  const bool is_permute = kind == MP_COLLECTIVE_PERMUTE || kind == MP_COLLECTIVE_EXCHANGE;
   if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(figures)) {
-    uint32_t next = i + 1;
-    while (slots[next].node != slots[i].node && slots[next].part == MP_SCHEDULE_ALL &&
-           chip_order_is_scalar(o, &o->items.items[s->sorted[slots[next].node]])) {
-      ++next;
-    }
-    return num_started == 0 && slots[next].node == slots[i].node &&
-           !(is_permute && mp_chip_rule(figures, MP_CHIP_RULE_permutes_async));
+    return num_started == 0 && slots[i + 1].node == slots[i].node;
   }
   for (uint32_t k = i + 1; slots[k].node != slots[i].node; ++k) {
     if (o->items.items[s->sorted[slots[k].node]].is_matmul) return false;

@@ -35,26 +35,25 @@ static mp_status_t chip_order_combine_sum_whole(order_t *o, item_t *item,
   return o->b->links->seconds(o->b->links->context, whole, &item->is.seconds);
 }
 
-// Whether the collective gathers one array whose parts have fewer elements than a row of lanes.
-static bool chip_order_combine_gathers_short(const order_t *o, const mp_collective_t *collective) {
-  const mp_collective_operand_t *part = &collective->operands[0];
-  int64_t elements = 1;
-  for (uint32_t d = 0; d < part->rank; ++d) elements *= part->dims[d];
-  return collective->kind == MP_COLLECTIVE_ALL_GATHER && collective->num_operands == 1 &&
-         mp_overlap_sums_short(&o->b->chip->figures, elements);
+// The elements that a member contributes.
+static double chip_order_combine_elements(const mp_collective_t *collective) {
+  double sum = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *part = &collective->operands[i];
+    double elements = 1;
+    for (uint32_t d = 0; d < part->rank; ++d) elements *= (double)part->dims[d];
+    sum += elements;
+  }
+  return sum;
 }
 
 static bool chip_order_combine_is_summed_whole(const order_t *o, const mp_chip_collective_t *one) {
-  const mp_chip_figures_t *figures = &o->b->chip->figures;
   const mp_collective_t *collective = one->collective;
   const uint32_t all = o->b->program->num_replicas * o->b->program->num_partitions;
-  if (one->overlap == MP_OVERLAP_DECOMPOSED) return false;
-  if (chip_order_combine_gathers_short(o, collective)) return true;
-  if (collective->kind == MP_COLLECTIVE_REDUCE_SCATTER) {
-    return mp_chip_order_num_members(collective) == all && mp_overlap_sums_whole(figures);
-  }
-  return collective->kind == MP_COLLECTIVE_ALL_GATHER &&
-         mp_chip_order_num_members(collective) == all && mp_overlap_gathers_whole(figures, all);
+  const uint32_t members = mp_chip_order_num_members(collective);
+  return one->overlap != MP_OVERLAP_DECOMPOSED &&
+         mp_overlap_sums_whole(&o->b->chip->figures, collective->kind, members,
+                               chip_order_combine_elements(collective), members == all);
 }
 
 mp_status_t mp_chip_order_sum_whole_arrays(order_t *o) {

@@ -1,7 +1,6 @@
 // Pipelined collectives and host copies: a loop runs them one iteration early or late, so they need
 // not wait, or be waited for, in their own iteration.
 #include "sim/chip/chip_order_impl.h"
-#include "sim/chip/rules/chip_rules.h"
 
 typedef mp_chip_ordering_t order_t;
 typedef mp_chip_order_item_t item_t;
@@ -59,9 +58,7 @@ mp_status_t mp_chip_order_pipeline(order_t *o, const mp_block_t *block) {
     const edge_t edge = o->edges.items[e];
     const bool is_gather = may_meet && mp_chip_order_kind(o, edge.from) == MP_COLLECTIVE_ALL_GATHER;
     const bool is_fetch = may_fetch && chip_order_pipeline_is_fetch(o, edge.from);
-    const bool is_early = before[edge.from] &&
-                          (is_gather || (is_fetch && mp_chip_rule(&o->b->chip->figures,
-                                                                  MP_CHIP_RULE_host_fetch_early)));
+    const bool is_early = before[edge.from] && (is_gather || is_fetch);
     const uint32_t kind = may_meet ? mp_chip_order_kind(o, edge.to) : MP_COLLECTIVE_KINDS;
     const bool is_late = kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_REDUCE;
     if (is_early || (is_late && after[edge.to])) continue;

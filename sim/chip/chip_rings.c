@@ -15,7 +15,6 @@
 #include "collectives/mailbox.h"
 #include "sim/base/assert.h"
 #include "sim/chip/chip_order_impl.h"
-#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/schedule/overlap.h"
 
 typedef mp_chip_ordering_t order_t;
@@ -27,12 +26,6 @@ static mp_chip_spread_t chip_rings_spread(const order_t *o, const mp_collective_
   const mp_chip_links_t *links = o->b->links;
   if (links->spread != NULL) return links->spread(links->context, collective);
   return (mp_chip_spread_t){mp_chip_order_num_members(collective), 1};
-}
-
-// Whether a ring can be faster than the collective, which uses the links of all dimensions.
-static bool chip_rings_links_allow(const order_t *o, const mp_collective_t *collective) {
-  const mp_chip_spread_t spread = chip_rings_spread(o, collective);
-  return mp_overlap_may_ring(&o->b->chip->figures, spread.num_chips, spread.num_dims);
 }
 
 static const mp_chip_fusion_t *chip_rings_fusion(const order_t *o, uint32_t matmul) {
@@ -61,23 +54,21 @@ static double chip_rings_part_bytes(const order_t *o, uint32_t item) {
   return (double)mp_message_bytes(one) / (is_sum ? mp_chip_order_num_members(one) : 1);
 }
 
-// The collective's seconds by the formula of XLA's partitioner: the bytes of all parts at the
-// described rate, in both directions of all dimensions of the group at once.
-static double chip_rings_collective_seconds(const order_t *o, uint32_t item) {
-  const mp_collective_t *one = chip_rings_collective(o, item);
-  const mp_chip_links_t *links = o->b->links;
-  if (links->bandwidth <= 0) return o->items.items[item].is.seconds;
-  const uint32_t dims = chip_rings_spread(o, one).num_dims;
-  const double bytes = chip_rings_part_bytes(o, item) * mp_chip_order_num_members(one);
-  return bytes / 2 / (dims == 0 ? 1 : dims) / links->bandwidth;
+// The seconds of one message on a link.
+static double chip_rings_message_seconds(const order_t *o, uint32_t item) {
+  const double rate = o->b->links->bandwidth;
+  if (rate > 0) return chip_rings_part_bytes(o, item) / rate;
+  return 2 * o->items.items[item].is.seconds /
+         mp_chip_order_num_members(chip_rings_collective(o, item));
 }
 
-// Whether the matmul takes at least `overlap.ring_work` times as long as one message on a link.
-static bool chip_rings_is_worth_it(const order_t *o, uint32_t matmul, uint32_t item) {
-  const double least = o->b->chip->figures.overlap_ring_work, rate = o->b->links->bandwidth;
-  if (isnan(least) || rate <= 0) return true;
-  return chip_rings_matmul_seconds(o, matmul) >= least * chip_rings_part_bytes(o, item) / rate ||
-         !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_least_work);
+// The collective's seconds by the formula of XLA's partitioner: all messages, in both directions of
+// all dimensions of the group at once.
+static double chip_rings_collective_seconds(const order_t *o, uint32_t item) {
+  const mp_collective_t *one = chip_rings_collective(o, item);
+  const uint32_t dims = chip_rings_spread(o, one).num_dims;
+  return chip_rings_message_seconds(o, item) * mp_chip_order_num_members(one) / 2 /
+         (dims == 0 ? 1 : dims);
 }
 
 // ---- the gathered operand ----
@@ -164,11 +155,14 @@ static bool chip_rings_is_shared(const order_t *o, uint32_t item, uint32_t matmu
 
 static bool chip_rings_may_be(const order_t *o, uint32_t matmul, uint32_t item) {
   const mp_collective_t *one = chip_rings_collective(o, item);
-  if (one->kind == MP_COLLECTIVE_ALL_GATHER && chip_rings_is_shared(o, item, matmul) &&
-      mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_one_consumer)) {
-    return false;
-  }
-  return chip_rings_links_allow(o, one) && chip_rings_is_worth_it(o, matmul, item);
+  const mp_chip_spread_t spread = chip_rings_spread(o, one);
+  const mp_overlap_ring_t ring = {.members = spread.num_chips,
+                                  .num_dims = spread.num_dims,
+                                  .message = chip_rings_message_seconds(o, item),
+                                  .matmul = chip_rings_matmul_seconds(o, matmul)};
+  const bool is_gather = one->kind == MP_COLLECTIVE_ALL_GATHER;
+  return !(is_gather && chip_rings_is_shared(o, item, matmul)) &&
+         mp_overlap_ring_is_faster(&o->b->chip->figures, &ring);
 }
 
 // ---- candidates ----
@@ -260,10 +254,7 @@ static uint32_t chip_rings_longer(const order_t *o, const uint32_t *gathers) {
 static uint32_t chip_rings_choose(const order_t *o, const choice_t *choice) {
   const uint32_t gather = chip_rings_longer(o, choice->gathers), scatter = choice->scatter;
   if (gather == ORDER_NONE) return scatter;
-  if ((choice->rings & MP_OP_RING_IN_TERMS) == 0 ||
-      !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_ring_choice)) {
-    return gather;
-  }
+  if ((choice->rings & MP_OP_RING_IN_TERMS) == 0) return gather;
   const double matmul = chip_rings_matmul_seconds(o, choice->matmul);
   const double gathers = chip_rings_collective_seconds(o, gather);
   if (scatter == ORDER_NONE) return matmul <= gathers ? gather : ORDER_NONE;
@@ -338,10 +329,7 @@ static mp_status_t chip_rings_make_all(const rings_t *r, uint32_t count) {
     const choice_t choice = chip_rings_choice(r, i);
     uint32_t chosen = chip_rings_choose(o, &choice);
     if (chosen == ORDER_NONE || !chip_rings_is_decomposed(o, chosen)) continue;
-    if (!chip_rings_may_be(o, i, chosen) ||
-        !mp_chip_rule(&o->b->chip->figures, MP_CHIP_RULE_collective_matmul)) {
-      continue;
-    }
+    if (!chip_rings_may_be(o, i, chosen)) continue;
     MP_ASSERT(uses[chosen] > 0);
     const bool is_last = --uses[chosen] == 0;  // it takes the original
     if (!is_last) MP_RETURN_IF_ERROR(chip_rings_copy(o, i, chosen, &chosen));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
@@ -13,6 +14,11 @@ const char *mp_chip_step_name(const mp_op_t *op) {
   return dot == NULL ? name : dot + 1;
 }
 
+mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step) {
+  b->must_begin = false;
+  return MP_ARRAY_PUSH(b->arena, &b->steps, *step);
+}
+
 mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel) {
   const uint32_t number = b->kernels.count;
   MP_ASSERT_MSG(isfinite(kernel->seconds) && kernel->seconds >= 0, "%s: %g seconds", kernel->name,
@@ -20,7 +26,11 @@ mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *ker
   MP_ASSERT_MSG(isfinite(kernel->bytes) && kernel->bytes >= 0, "%s: %g bytes", kernel->name,
                 kernel->bytes);
   const mp_chip_step_kind_t kind = b->is_in_part ? MP_CHIP_STEP_PART : MP_CHIP_STEP_WORK;
-  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->kernels, *kernel));
+  mp_chip_kernel_t own = *kernel;
+  if (own.figure == MP_CHIP_FIGURE_NONE) {
+    own.figure = mp_kernel_copy_figure(b->chip, kernel->work_class, kernel->bytes);
+  }
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->kernels, own));
   mp_chip_step_t *last = b->steps.count == 0 ? NULL : &b->steps.items[b->steps.count - 1];
   if (last == NULL || last->kind != kind || last->op != NULL || b->must_begin) {
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(

@@ -6,8 +6,8 @@
 
 // What does not lie in VMEM is copied by SparseCores where there are no other parameters of tiles
 // (7x), at the memory's rate.
-static double chip_tiles_copy_seconds(const mp_chip_t *chip, const mp_layout_copy_t *copy,
-                                      double moved) {
+static double chip_tiles_work_seconds(const mp_chip_t *chip, const mp_layout_copy_t *copy,
+                                      mp_chip_figure_t *out_figure) {
   const mp_chip_figures_t *figures = &chip->figures;
   const double bits = mp_dtype_bits(copy->value->type->dtype);
   const bool is_apart = !copy->reads_vmem && isnan(figures->tiles_element);
@@ -20,8 +20,10 @@ static double chip_tiles_copy_seconds(const mp_chip_t *chip, const mp_layout_cop
                                       : is_crossed ? figures->tiles_lanes
                                                    : figures->tiles_rows,
                                       0);
-  const double work = is_apart ? 0 : mp_layouts_copy_bytes(copy) * 8 / bits * element * share;
-  return fmax(work, mp_kernel_copy_seconds(chip, moved));
+  *out_figure = is_swapped   ? MP_CHIP_FIGURE_tiles_swap
+                : is_crossed ? MP_CHIP_FIGURE_tiles_lanes
+                             : MP_CHIP_FIGURE_tiles_rows;
+  return is_apart ? 0 : mp_layouts_copy_bytes(copy) * 8 / bits * element * share;
 }
 
 mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op) {
@@ -34,13 +36,17 @@ mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op) {
     const double from = mp_layouts_bytes(layouts, copy->value);
     const double bytes =
         (copy->reads_vmem ? 0 : from) + (copy->writes_vmem ? 0 : mp_layouts_copy_bytes(copy));
+    mp_chip_figure_t figure;
+    const double work = chip_tiles_work_seconds(b->chip, copy, &figure);
+    const double seconds = mp_kernel_copy_seconds(b->chip, bytes);
     MP_RETURN_IF_ERROR(mp_chip_put_kernel(
         b, &(mp_chip_kernel_t){.op = op,
                                .name = "copy",
                                .work_class = MP_WORK_COPY,
                                .kind = MP_FLOP_F32,
                                .bytes = bytes,
-                               .seconds = chip_tiles_copy_seconds(b->chip, copy, bytes)}));
+                               .seconds = fmax(work, seconds),
+                               .figure = work > seconds ? figure : MP_CHIP_FIGURE_NONE}));
   }
   return NULL;
 }

@@ -5,7 +5,8 @@
 
 For each program and chip, minipod predicts once with all rules, and once without each rule that the program uses.
 Columns, by split: programs and chips whose prediction becomes wrong without the rule (`loses`), or right (`gains`);
-and by how much the errors of all seconds and temporaries grow without it, as sums of logarithms.
+by how much the errors of all seconds and temporaries grow without it, as sums of logarithms; and how many more kinds
+of collectives differ from the compiler's.
 --check exits with 1 if more rules are without evidence than floors.json allows.
 """
 
@@ -30,12 +31,14 @@ class Rule:
     self.loses = {corpus.FIT: 0, corpus.HELD_OUT: 0}
     self.gains = {corpus.FIT: 0, corpus.HELD_OUT: 0}
     self.error = self.memory = 0.0  # what the sum of all |log ratio| grows by without it: of seconds, of temporaries
+    self.collectives = 0  # kinds of collectives that differ from the compiler's without it, less those with it
     self.shown_by = []
 
   @property
   def has_evidence(self):
     """It has changed programs, and its absence has made predictions worse."""
-    return sum(self.loses.values()) > sum(self.gains.values()) or self.error > 0.1 or self.memory > 0.5
+    return (sum(self.loses.values()) > sum(self.gains.values()) or self.error > 0.1 or self.memory > 0.5 or
+            self.collectives > 0)
 
 
 def rules_of(binary):
@@ -59,6 +62,9 @@ def count(rule, prediction, without):
   rule.error += model.off(ratio) - model.off(prediction.ratio)
   now, theirs = prediction.temporaries
   rule.memory += memory_error(without["temporaries"], theirs) - memory_error(now, theirs)
+  meetings = prediction.theirs.get("collectives")
+  rule.collectives += (model.collectives_off(without["collectives"], meetings) -
+                       model.collectives_off(prediction.mine["collectives"], meetings))
 
 
 def count_all(rules, pairs):
@@ -74,11 +80,11 @@ def memory_error(mine, theirs):
 
 
 def print_table(rules):
-  print(f"{'rule':24} {'compiler':9} {'stage':9} {'used':>6} {'changed':>8} {'loses':>12} {'gains':>12} {'error':>8} {'memory':>8}")
+  print(f"{'rule':24} {'compiler':9} {'stage':9} {'used':>6} {'changed':>8} {'loses':>12} {'gains':>12} {'error':>8} {'memory':>8} {'collectives':>12}")
   for rule in sorted(rules.values(), key=lambda r: (-r.error, r.name)):
     pair = lambda of: f"{of[corpus.FIT]} + {of[corpus.HELD_OUT]}"
     print(f"{rule.name:24} {rule.compiler:9} {rule.stage:9} {rule.used:6} {rule.changed:8} {pair(rule.loses):>12} "
-          f"{pair(rule.gains):>12} {rule.error:+8.2f} {rule.memory:+8.2f}")
+          f"{pair(rule.gains):>12} {rule.error:+8.2f} {rule.memory:+8.2f} {rule.collectives:+12}")
 
 
 def main():

@@ -35,7 +35,7 @@ RULES = """
 ## Rules
 
 *Used*: predictions (of a program on a chip) that ask for the rule. *Changed*: by more than 2 % without it. *Wrong* and *right*:
-predictions that leave, or enter, the factor of 1.3 without it.
+predictions that leave, or enter, the factor of 1.3 without it. Rules of schedules also change which collectives overlap.
 
 | rule | compiler | pass | what | used | changed | wrong | right | for example |
 |---|---|---|---|---|---|---|---|---|

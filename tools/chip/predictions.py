@@ -51,6 +51,15 @@ class Prediction:
     return is_near(self.ratio)
 
 
+def collectives_off(mine, theirs):
+  """How many kinds of collectives run in another way: not at all, sync, async. Rings are permutes in compilers' texts."""
+  found = {(kind.replace("_", "-").replace("exchange", "collective-permute"), way)
+           for kind, ways in mine.items() for way, count in ways.items() if count}
+  expected = {(kind, way) for kind, ways in (theirs or {}).items() for way, count in ways.items() if count}
+  has_rings = any(way == "decomposed" for _, way in found)
+  return sum(way != "decomposed" and not (has_rings and kind == "collective-permute") for kind, way in found ^ expected)
+
+
 def is_near(ratio):
   return 1 / NEAR <= ratio <= NEAR
 

@@ -95,6 +95,25 @@ def operations():
     return mapped(lambda x: jax.lax.all_gather(x, "chip", tiled=True), mesh, P(("core", "chip")), P("core"),
                   (rows * len(devices), 8, 128), jnp.float32)
 
+  def rectangle(m, n, k):
+    return lambda a, b: a @ b, [make((m, k), jnp.float16), make((k, n), jnp.float16)]
+
+  def gather_four(rows, groups):  # by each core, over four chips of `groups` groups
+    mesh = Mesh(devices.reshape(-1, groups, 2), ("chip", "group", "core"))
+    return mapped(lambda x: jax.lax.all_gather(x, "chip", tiled=True), mesh, P(("group", "core", "chip")),
+                  P(("group", "core")), (rows * len(devices), 8, 128), jnp.float32)
+
+  def permute(size):  # bytes per device, to the next device
+    mesh = Mesh(devices, ("i",))
+    pairs = [(i, (i + 1) % len(devices)) for i in range(len(devices))]
+    return mapped(lambda x: jax.lax.ppermute(x, "i", pairs), mesh, P("i"), P("i"), (len(devices) * size // 4,), jnp.float32)
+
+  def decode_attention(batch, context):  # 64 heads of queries and 8 of keys and values, 128 wide
+    def attend(q, k, v):
+      scores = jnp.einsum("bghd,bsgd->bghs", q, k).astype(jnp.float32)
+      return jnp.einsum("bghs,bsgd->bghd", jax.nn.softmax(scores).astype(q.dtype), v)
+    return attend, [make((batch, 8, 8, 128), jnp.bfloat16), *[make((batch, context, 8, 128), jnp.bfloat16)] * 2]
+
   def psum(n):
     mesh = Mesh(devices, ("i",))
     return mapped(lambda x: jax.lax.psum(x, "i"), mesh, P(), P(), (n, n), jnp.bfloat16)

@@ -30,11 +30,19 @@ for a residual; none of them in a product's or a norm's. `dropout` is that of at
 devices of the tensor axis have the same activations between layers.
 
 `experts`: so many feed forward layers, of which each token has `chosen`, as in MaxText with dropped tokens: each has
-1.25 times its share of a sequence's places, and tokens come to their places and back by products.
+`capacity` (1.25) times its share of a sequence's places, and tokens come to their places and back by products.  With a
+capacity of 0 no token is dropped: rows are sorted by expert, and matmuls are grouped (ragged_dot).  `shared` experts see
+all tokens.  `expert` is the size of the axis that shards experts, and tokens outside of them.
 
 `window`: five layers of six see so many tokens back, the sixth all of them, and a scan takes six at a time (Gemma 3).
 `sides`: the blocks of queries and keys of each of splash's kernels, where they are not `block`.  `post`: norms behind attention
 and feed forward layers, too.  `tiles`: logits are made for a part of the tokens at a time, and once more in the backward pass.
+
+`blocks`: a list of [repetitions, [settings of a layer, ...]] for models whose layers differ: each repetition is an
+iteration of a scan.  `same_kv`: values are keys before they are rotated.  `latent`: the widths of DeepSeek's latent
+attention ("q", "kv", "plain", "placed", "value").  `bias`: scores have biases by distance, as in T5; without `flash`.
+
+`quantized`: "float8" makes matmuls with weights in float8, with fixed scales.  `optimizer`: adam, adafactor or sgd.
 
 `remat`: "full" keeps the input of each layer, "minimal" what products with weights make, and a list the values of these
 names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait for the backward pass in the host's memory.
@@ -42,271 +50,18 @@ names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait f
 
 import functools
 import json
-import sys
 
 import jax
-import jax.ad_checkpoint
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import xla_metadata
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
+import layers
 import minipod
-
-c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab": 32000, "parallel": False, "data": 1,
-                       "tensor": 1, "remat": "full", "offload": False, "flash": True, "library": "splash",
-                       "block": 512, "backward": 7, "sequence": 2048, "weights": "float32", "mu": None,
-                       "kernels": "compiler", "dropout": 0.0, "replicated": False, "rope": None, "normed": "",
-                       "activation": None, "tied": False, "one_hot": False, "experts": 0, "chosen": 2, "scan": True,
-                       "logits": "bfloat16", "window": 0, "sides": {}, "post": False, "tiles": 1} | json.loads(sys.argv[1]))
-KV = c.kv_heads or c.heads
-BATCH = P(("data", "fsdp"))
-# Between layers all devices have different activations, or all devices of a tensor axis have the same.
-BETWEEN = P(("data", "fsdp"), None, None if c.replicated else "tensor")
-spread = jax.lax.with_sharding_constraint
-named = jax.ad_checkpoint.checkpoint_name
-alone = jax.lax.optimization_barrier if c.kernels == "library" else lambda x: x  # the end of a kernel
-
-
-@jax.custom_vjp
-def drop(x):
-  return drop_forward(x)[0]
-
-
-def drop_forward(x):
-  """Sets elements to zero.  A hash of their positions chooses them, because a library's random bits take almost no
-  time.
-  """
-  places = sum(jax.lax.broadcasted_iota(jnp.uint32, x.shape, i) * np.uint32(2654435761 + 2 * i) for i in range(x.ndim))
-  kept = places > np.uint32(c.dropout * (1 << 32))
-  return alone((jnp.where(kept, x * SCALE, 0), kept))
-
-
-SCALE = np.float32(1 / (1 - c.dropout)).astype(jnp.bfloat16)
-drop.defvjp(drop_forward, lambda kept, g: (alone(jnp.where(kept, g * SCALE, 0)),))
-
-
-# ---- attention ----
-
-def kernel(shapes, arrays, target, config, **metadata):
-  """A call of a kernel that does not exist: without values it is never called."""
-  results = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
-  with xla_metadata.set_xla_metadata(**metadata):
-    call = jax.ffi.ffi_call(target, results, custom_call_api_version=1, legacy_backend_config=json.dumps(config))
-    return tuple(call(*arrays))
-
-
-def blocks_of(name, count, shapes, q, k, *arrays, sides=None, window=0):
-  """One of JAX's kernels for TPUs, with `count` matmuls for each block that is not completely masked."""
-  b, h, s, d = q.shape
-  of_queries, of_keys = (min(side, s) for side in sides or c.sides.get(name.split("_")[-1], (c.block, c.block)))
-  first = lambda end: max(end - of_queries - window + 1, 0) // of_keys if window else 0
-  live = sum(-(-end // of_keys) - first(end) for end in range(of_queries, s + 1, of_queries))
-  flops = count * 2 * b * h * live * of_queries * of_keys * d
-  phase = name.split("_")[-1].replace("fwd", "")
-  said = {f"block_{side}{phase and '_' + phase}": block for side, block in (("q", of_queries), ("kv", of_keys))}
-  return kernel(shapes, (q, k, *arrays), "tpu_custom_call", {"custom_call_config": {"cost_estimate": {"flops": flops}}},
-                kernel_name=name, kernel_metadata=json.dumps({"xprof_metadata": json.dumps(said)}))
-
-
-def splash_forward(q, k, v, window=0):
-  b, h, s, d = q.shape
-  out, lse = blocks_of("splash_mha_fwd", 2, [(q.shape, q.dtype), ((b, h, s, 128), jnp.float32)], q, k, v, window=window)
-  return out, lse[..., 0]
-
-
-def splash_backward(q, k, v, out, lse, g, window=0):
-  arrays = q, k, v, lse, g, jnp.sum(out.astype(jnp.float32) * g.astype(jnp.float32), axis=-1)
-  gradients = [(k.shape, k.dtype), (v.shape, v.dtype)]
-  if c.backward == 5:  # each block of keys makes its part of the gradients of all queries
-    parts = (c.sequence // min(c.block, c.sequence), *q.shape)
-    dq, dk, dv = blocks_of("splash_mha_dkv", 5, [(parts, q.dtype), *gradients], *arrays)
-    return dq.sum(axis=0), dk, dv
-  return (*blocks_of("splash_mha_dq", 3, [(q.shape, q.dtype)], *arrays, window=window),
-          *blocks_of("splash_mha_dkv", 4, gradients, *arrays, window=window))
-
-
-def pallas_forward(q, k, v):
-  lanes = (*q.shape[:-1], 128), jnp.float32
-  out, sums, most = blocks_of("flash_attention_fwd", 2, [(q.shape, q.dtype), lanes, lanes], q, k, v)
-  return out, sums[..., 0], most[..., 0]
-
-
-def pallas_backward(q, k, v, out, sums, most, g):
-  own = jnp.sum(out.astype(jnp.float32) * g.astype(jnp.float32), axis=-1)
-  lanes = lambda x, count: jnp.broadcast_to(x[..., None], (*x.shape, count))
-  both = lanes(sums, 128), lanes(most, 128)
-  gradients = [(k.shape, k.dtype), (v.shape, v.dtype)]
-  return (*blocks_of("flash_attention_dq", 3, [(q.shape, q.dtype)], q, k, v, g, *both, lanes(own, c.block),
-                     sides=(1024, 256)),
-          *blocks_of("flash_attention_dkv", 4, gradients, q, k, v, g, *both, lanes(own, 128)))
-
-
-def cudnn(name, shapes, q, k, *arrays):
-  b, s, h, d = q.shape
-  config = {"intermediate_tensor_shape": {"dimensions": [str(n) for n in (b, h, s, s)]}, "mask_type": "CAUSAL"}
-  return kernel(shapes, (q, k, *arrays), f"__cudnn${name}", {"cudnn_fmha_backend_config": config})
-
-
-def cudnn_forward(q, k, v):
-  b, s, h, d = q.shape
-  return cudnn("fmhaSoftmax", [(q.shape, q.dtype), ((b, h, s), jnp.float32)], q, k, v)
-
-
-def cudnn_backward(q, k, v, out, lse, g):
-  return cudnn("fmhaSoftmaxBackward", [(x.shape, x.dtype) for x in (q, k, v)], q, k, v, lse, g, out)
-
-
-def on_each_device(function, results):
-  """Runs on each device's part of arrays of heads, and of numbers per token and head (`results` says which)."""
-  arrays = P(("data", "fsdp"), None, "tensor") if c.library == "cudnn" else P(("data", "fsdp"), "tensor")
-  specs = {"heads": arrays, "tokens": P(("data", "fsdp"), "tensor")}
-  def call(*operands):
-    inside = tuple(specs["tokens" if x.ndim == 3 else "heads"] for x in operands)
-    return jax.shard_map(function, in_specs=inside, out_specs=tuple(specs[r] for r in results),
-                         check_vma=False)(*operands)
-  return call
-
-
-FORWARD, BACKWARD = {"splash": (splash_forward, splash_backward), "pallas": (pallas_forward, pallas_backward),
-                     "cudnn": (cudnn_forward, cudnn_backward)}[c.library]
-KEPT = ["heads", "tokens", *["tokens"] * (c.library == "pallas")]  # what a kernel keeps for the backward pass
-
-
-def seeing(function, window):
-  return functools.partial(function, window=window) if window else function
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def flash(q, k, v, window):
-  return flash_forward(q, k, v, window)[0]
-
-
-def flash_forward(q, k, v, window):
-  out, *sums = (named(x, "context") for x in on_each_device(seeing(FORWARD, window), KEPT)(q, k, v))
-  return out, (q, k, v, out, *sums)
-
-
-def flash_backward(window, saved, g):
-  return on_each_device(seeing(BACKWARD, window), ["heads"] * 3)(*saved, g)
-
-
-flash.defvjp(flash_forward, flash_backward)
-
-
-def plain(q, k, v):
-  scores = jnp.einsum("bhsd,bhtd->bhst", q, k) * np.float32(c.head_dim ** -0.5).astype(jnp.bfloat16)
-  mask = jnp.tril(jnp.ones((c.sequence, c.sequence), bool))
-  shares = alone(jax.nn.softmax(jnp.where(mask, alone(scores), -1e9), axis=-1))
-  return jnp.einsum("bhst,bhtd->bhsd", drop(shares) if c.dropout else shares, v)
-
-
-def rotate(x, positions):
-  """Rotary embeddings of heads [batch, tokens, heads, width], as in MaxText, with angles for each token of the batch.
-
-  They are by pairs until January 2024, by halves since then, and shifted for Llama 3.1.
-  """
-  half = c.head_dim // 2
-  rates = 1e4 ** -(2 * jnp.arange(half) / c.head_dim)
-  angles = positions[:, :, None, None] * (jnp.repeat(rates, 2) if c.rope == "shifted" else rates)
-  sine, cosine = jnp.sin(angles), jnp.cos(angles)
-  if c.rope == "halves":
-    sine, cosine = sine.astype(x.dtype), cosine.astype(x.dtype)
-    a, b = jnp.split(x, 2, axis=-1)
-    return jnp.concatenate((a * cosine - b * sine, b * cosine + a * sine), axis=-1)
-  if c.rope == "shifted":
-    is_second = jnp.broadcast_to(jnp.arange(c.head_dim) % 2 == 1, x.shape)
-    other = jnp.where(is_second, jnp.roll(x, 1, axis=-1), jnp.roll(x, -1, axis=-1))
-    return (x * cosine + other * sine * jnp.where(is_second, 1, -1)).astype(x.dtype)
-  pairs = x.astype(jnp.float32).reshape(*x.shape[:-1], half, 2)
-  a, b = pairs[..., 0], pairs[..., 1]
-  turned = (a * cosine - b * sine).astype(x.dtype), (b * cosine + a * sine).astype(x.dtype)
-  return jnp.stack(turned, axis=-1).reshape(x.shape)
-
-
-def attend(x, w, positions, window=0):
-  b, s, _ = x.shape
-  is_plain = not c.flash or c.library != "cudnn"  # cuDNN takes [batch, tokens, heads, width]
-  turn = lambda y: y.transpose(0, 2, 1, 3) if is_plain else y
-  split = lambda n: P(("data", "fsdp"), *([] if is_plain else [None]), "tensor" if n % c.tensor == 0 else None)
-
-  def heads(name):
-    count = c.heads if name == "q" else KV
-    y = (x @ w[name]).reshape(b, s, count, c.head_dim)
-    if c.rope and name != "v":
-      y = rotate(y, positions)
-    if name in c.normed:
-      y = norm(y, w[f"norm_{name}"])
-    return named(spread(turn(y), split(count)), name)
-
-  q, k, v = (heads(name) for name in "qkv")
-  if KV != c.heads and (not c.flash or KV % c.tensor != 0):
-    k, v = (spread(jnp.repeat(y, c.heads // KV, axis=1 if is_plain else 2), split(c.heads)) for y in (k, v))
-  out = flash(q, k, v, window) if c.flash else named(plain(q, k, v), "context")
-  return turn(out).reshape(b, s, c.heads * c.head_dim) @ w["o"]
+from settings import AXES, BATCH, BATCH_AXES, BETWEEN, BLOCKS, c, spread
 
 
 # ---- the model ----
-
-def norm(x, scale):
-  y = x.astype(jnp.float32)
-  return alone((y * jax.lax.rsqrt(jnp.mean(y * y, axis=-1, keepdims=True) + 1e-6)).astype(x.dtype) * scale)
-
-
-def feed(x, w):
-  wide = lambda name: named(alone(spread(x @ w[name], P(("data", "fsdp"), None, "tensor"))), name)
-  activation = getattr(jax.nn, c.activation or ("silu" if c.gated else "gelu"))
-  hidden = activation(wide("gate")) * wide("up") if c.gated else activation(wide("up"))
-  return alone(hidden) @ w["down"]
-
-
-def places(x, w):
-  """The places of experts for tokens [batch, tokens], as shares [batch, tokens, experts, places]."""
-  b, s, _ = x.shape
-  capacity = int(s * c.chosen / c.experts * 1.25)
-  best, which = jax.lax.top_k((x @ w["route"]).astype(jnp.float32), c.chosen)
-  wanted = jax.nn.one_hot(which, c.experts, dtype=jnp.int32)
-  rank = jnp.cumsum(wanted.reshape(b, s * c.chosen, c.experts), axis=1).reshape(wanted.shape) * wanted
-  kept = wanted * (rank <= capacity)
-  shares = jnp.sum(jax.nn.softmax(best)[..., None] * kept, axis=2).astype(x.dtype)
-  rank = jax.nn.one_hot(jnp.sum(rank * kept, axis=2), capacity + 1, dtype=jnp.int32)
-  return (shares[..., None] * rank)[..., 1:].astype(x.dtype)
-
-
-def feed_experts(x, w):
-  shares = places(x, w)
-  here = lambda y: spread(y, P(None, ("data", "fsdp"), None, "tensor"))
-  inside = here(jnp.einsum("bsm,bsec->ebcm", x, (shares != 0).astype(x.dtype)))
-  wide = lambda name: named(here(jnp.einsum("ebcm,emh->ebch", inside, w[name])), name)
-  hidden = getattr(jax.nn, c.activation or "silu")(wide("gate")) * wide("up")
-  return jnp.einsum("ebcm,bsec->bsm", here(jnp.einsum("ebch,ehm->ebcm", hidden, w["down"])), shares)
-
-
-def add(x, y):
-  """A residual connection after a matmul."""
-  if c.kernels == "library":
-    y = alone(spread(y, BETWEEN))
-  return spread(alone(x + (drop(y) if c.dropout else y)), BETWEEN)
-
-
-def layer(positions, x, w, window=0):
-  w = jax.tree.map(lambda w: w.astype(jnp.bfloat16), w)
-  x = named(x, "input")
-  if c.parallel:
-    y = norm(x, w["norm1"])
-    return spread(x + (feed(y, w) + attend(y, w, positions)), BETWEEN), None
-  behind = lambda y, name: norm(y, w[name]) if c.post else y
-  x = add(x, behind(named(attend(norm(x, w["norm1"]), w, positions, window), "out"), "norm3"))
-  y = named((feed_experts if c.experts else feed)(norm(x, w["norm2"]), w), "down")
-  return add(x, behind(y, "norm4")), None
-
-
-def six(positions, x, w):
-  """Layers with a window each, and one layer without a window."""
-  for i in range(6):
-    x, _ = layer(positions, x, jax.tree.map(lambda w: w[i], w), c.window if i < 5 else 0)
-  return x, None
-
 
 def policy():
   """Which values of a layer are kept for the backward pass."""
@@ -326,12 +81,12 @@ def look_up(table, tokens):
 
 def loss(w, tokens, positions):
   x = spread(look_up(w["embed"], tokens), BETWEEN)
-  one = jax.checkpoint(functools.partial(six if c.window else layer, positions), policy=policy())
-  if c.scan:
-    layers = jax.tree.map(lambda w: w.reshape(-1, 6, *w.shape[1:]), w["layers"]) if c.window else w["layers"]
-    x, _ = jax.lax.scan(one, x, layers)
-  for each in [] if c.scan else w["layers"]:
-    x, _ = one(x, each)
+  for (_, kinds), own in zip(BLOCKS, w["layers"]):
+    one = jax.checkpoint(functools.partial(layers.several, kinds, positions), policy=policy())
+    if c.scan:
+      x, _ = jax.lax.scan(one, x, own)
+    for each in [] if c.scan else own:
+      x, _ = one(x, each)
   # MaxText computes the logits of a tied embedding in f32.
   table = w["embed"].T if c.tied else w["unembed"].astype(c.logits)
   target = jnp.roll(tokens, -1, axis=1)
@@ -346,45 +101,74 @@ def loss(w, tokens, positions):
 
 def surprise(table, x, target):
   """The loss of each token."""
-  logits = spread(x.astype(table.dtype) @ table, P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
+  logits = spread(x.astype(table.dtype) @ table, P(BATCH_AXES, None, "tensor")).astype(jnp.float32)
   hit = jax.nn.one_hot(target, c.vocab, dtype=jnp.bfloat16)
   return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits * hit, axis=-1)
 
 
 def weights():
   """The shape and sharding of each weight."""
-  n, e, h, f = c.layers, c.emb, c.heads * c.head_dim, c.mlp
-  into, out = P(None, "fsdp", "tensor"), P(None, "tensor", "fsdp")
-  kv = into if KV % c.tensor == 0 else P(None, "fsdp")
-  layers = {"q": ((n, e, h), into), "k": ((n, e, KV * c.head_dim), kv), "v": ((n, e, KV * c.head_dim), kv),
-            "o": ((n, h, e), out), "up": ((n, e, f), into), "down": ((n, f, e), out),
-            "norm1": ((n, e), P()), "norm2": ((n, e), P())}
-  if c.post:
-    layers |= {"norm3": ((n, e), P()), "norm4": ((n, e), P())}
-  if c.gated:
-    layers["gate"] = ((n, e, f), into)
-  if c.experts:
-    for name in ("gate", "up", "down"):
-      shape, spec = layers[name]
-      layers[name] = (n, c.experts, *shape[1:]), P(None, None, *spec[1:])
-    layers["route"] = (n, e, c.experts), P(None, "fsdp")
-  layers |= {f"norm_{name}": ((n, c.head_dim), P()) for name in c.normed}
-  if not c.scan:
-    layers = [{name: (shape[1:], P(*spec[1:])) for name, (shape, spec) in layers.items()} for _ in range(n)]
-  embeddings = {"embed": ((c.vocab, e), P("tensor", "fsdp"))}
+  def block(count, kinds):
+    own = [layers.weights_of(l) for l in kinds]
+    if c.scan:
+      return [{name: ((count, *shape), P(None, *spec)) for name, (shape, spec) in one.items()} for one in own]
+    return [own] * count
+  embeddings = {"embed": ((c.vocab, c.emb), P("tensor", "fsdp"))}
   if not c.tied:
-    embeddings["unembed"] = ((e, c.vocab), P("fsdp", "tensor"))
-  return {"layers": layers, **embeddings}
+    embeddings["unembed"] = ((c.emb, c.vocab), P("fsdp", "tensor"))
+  return {"layers": [block(*each) for each in BLOCKS], **embeddings}
+
+
+def moments():
+  """The shape, sharding and type of the optimizer's two moments of each weight."""
+  own = lambda make: jax.tree.map(make, weights(), is_leaf=is_weight)
+  if c.optimizer == "adam":
+    return own(lambda w: (*w, c.mu or c.weights)), own(lambda w: (*w, c.weights))
+  if c.optimizer == "sgd":
+    return (), ()
+  rows = lambda w: (w[0][:-1], P(*w[1][:len(w[0]) - 1]), c.weights)  # adafactor: means of squares, by row and by column
+  columns = lambda w: ((*w[0][:-2], w[0][-1]), P(*(*w[1], *[None] * len(w[0]))[:len(w[0]) - 2],
+                                                 *(*w[1], *[None] * len(w[0]))[len(w[0]) - 1:len(w[0])]), c.weights)
+  return own(rows), own(lambda w: columns(w) if len(w[0]) > 1 else rows(w))
+
+
+def is_weight(x):
+  return isinstance(x, tuple) and len(x) > 1 and isinstance(x[1], P)
+
+
+def adam(w, m, v, g):
+  m = jax.tree.map(lambda m, g: (0.9 * m + 0.1 * g).astype(m.dtype), m, g)
+  v = jax.tree.map(lambda v, g: (0.95 * v + 0.05 * g * g).astype(v.dtype), v, g)
+  w = jax.tree.map(lambda w, m, v: (w - 1e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w)).astype(w.dtype), w, m, v)
+  return w, m, v
+
+
+def adafactor(w, rows, columns, g):
+  def mean(old, g, axis):
+    square = jnp.square(g.astype(jnp.float32)) + 1e-30
+    return (0.99 * old + 0.01 * (jnp.mean(square, axis=axis) if g.ndim > 1 else jnp.mean(square))).astype(old.dtype)
+  rows = jax.tree.map(lambda old, g: mean(old, g, -1), rows, g)
+  columns = jax.tree.map(lambda old, g: mean(old, g, -2), columns, g)
+
+  def update(w, row, column, g):
+    if w.ndim > 1:
+      row = row / jnp.mean(row, axis=-1, keepdims=True)
+      g = g * jax.lax.rsqrt(row)[..., :, None] * jax.lax.rsqrt(column)[..., None, :]
+    else:
+      g = g * jax.lax.rsqrt(column)
+    g = g / jnp.maximum(1.0, jnp.sqrt(jnp.mean(jnp.square(g.astype(jnp.float32)))))
+    return (w - 1e-4 * g).astype(w.dtype)
+  return jax.tree.map(update, w, rows, columns, g), rows, columns
+
+
+def sgd(w, m, v, g):
+  return jax.tree.map(lambda w, g: (w - 1e-4 * g).astype(w.dtype), w, g), m, v
 
 
 @functools.partial(jax.jit, donate_argnums=0)
 def train_step(state, tokens, positions):
-  w, m, v = state
-  value, g = jax.value_and_grad(loss)(w, tokens, positions)
-  m = jax.tree.map(lambda m, g: (0.9 * m + 0.1 * g).astype(m.dtype), m, g)
-  v = jax.tree.map(lambda v, g: (0.95 * v + 0.05 * g * g).astype(v.dtype), v, g)
-  w = jax.tree.map(lambda w, m, v: (w - 1e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w)).astype(w.dtype), w, m, v)
-  return (w, m, v), value
+  value, g = jax.value_and_grad(loss)(state[0], tokens, positions)
+  return {"adam": adam, "adafactor": adafactor, "sgd": sgd}[c.optimizer](*state, g), value
 
 
 # ---- its time ----
@@ -397,7 +181,8 @@ def operations():
   """
   tokens = c.batch * c.sequence
   feeds = c.chosen if c.experts else 1
-  per_layer = 2 * c.emb * c.head_dim * (2 * c.heads + 2 * KV) + feeds * 2 * c.emb * c.mlp * (3 if c.gated else 2)
+  kv = c.kv_heads or c.heads
+  per_layer = 2 * c.emb * c.head_dim * (2 * c.heads + 2 * kv) + feeds * 2 * c.emb * c.mlp * (3 if c.gated else 2)
   attention = 4 * c.sequence * c.heads * c.head_dim
   tables = 1 if c.tied else 2
   return [3 * tokens * (c.layers * (per_layer + scores) + 2 * count * c.emb * c.vocab)
@@ -406,14 +191,15 @@ def operations():
 
 def make_state():
   """Weights, moments and tokens on a mesh of all devices, which becomes JAX's current mesh."""
-  devices = np.array(jax.devices())
-  mesh = Mesh(devices.reshape(c.data, -1, c.tensor), ("data", "fsdp", "tensor"), axis_types=(AxisType.Auto,) * 3)
+  mesh = Mesh(np.array(jax.devices()).reshape(*AXES.values()), tuple(AXES), axis_types=(AxisType.Auto,) * len(AXES))
   jax.set_mesh(mesh)
-  is_weight = lambda x: isinstance(x, tuple) and isinstance(x[1], P)
-  shardings = jax.tree.map(lambda w: NamedSharding(mesh, w[1]), weights(), is_leaf=is_weight)
-  make = lambda dtype: jax.tree.map(lambda w: jnp.ones(w[0], dtype), weights(), is_leaf=is_weight)
-  state = tuple(jax.jit(functools.partial(make, dtype), out_shardings=shardings)()
-                for dtype in (c.weights, c.mu or c.weights, c.weights))
+
+  def make(shapes):
+    ones = lambda: jax.tree.map(lambda w: jnp.ones(w[0], w[2]), shapes, is_leaf=is_weight)
+    shardings = jax.tree.map(lambda w: NamedSharding(mesh, w[1]), shapes, is_leaf=is_weight)
+    return jax.jit(ones, out_shardings=shardings)()
+  typed = jax.tree.map(lambda w: (*w, c.weights), weights(), is_leaf=is_weight)
+  state = tuple(make(shapes) for shapes in (typed, *moments()))
   tokens = jax.jit(lambda: jnp.ones((c.batch, c.sequence), jnp.int32), out_shardings=NamedSharding(mesh, BATCH))()
   return jax.block_until_ready((state, tokens, tokens + 0))
 

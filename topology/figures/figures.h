@@ -232,11 +232,15 @@ typedef enum {
       MP_CHIP_SOURCE_COUNT
 } mp_chip_source_t;
 
-enum {
-#define MP_FIGURE_COUNT_ONE(member, key, type, meaning) +1
-  MP_FIGURE_COUNT = 0 MP_CHIP_FIGURES(MP_FIGURE_COUNT_ONE)
-#undef MP_FIGURE_COUNT_ONE
-};
+// The numbers of parameters, in the order of the table: MP_CHIP_FIGURE_matmul_launch.
+typedef enum {
+#define MP_CHIP_FIGURE_NUMBER(member, key, type, meaning) MP_CHIP_FIGURE_##member,
+  MP_CHIP_FIGURES(MP_CHIP_FIGURE_NUMBER)
+#undef MP_CHIP_FIGURE_NUMBER
+      MP_FIGURE_COUNT
+} mp_chip_figure_t;
+// In place of a number: rates of the pod's description.
+#define MP_CHIP_FIGURE_NONE MP_CHIP_FIGURE_compiler
 
 // Which rules of the chip model are switched off (sim/chip/rules/chip_rules.h), a bit each. `used`:
 // where the model notes which it asked for, [MP_CHIP_RULE_WORDS], written by one thread at a time;
@@ -273,8 +277,12 @@ MP_NODISCARD mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
 // chip, NOT_FOUND for a missing file.
 MP_NODISCARD mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures);
 
-// Whether a parameter, by its number, has a value. False for `compiler`, which is no number.
-bool mp_chip_figure_is_given(const mp_chip_figures_t *figures, size_t number);
+// The key of a parameter: "matmul.launch".
+const char *mp_chip_figure_key(mp_chip_figure_t figure);
+// Whether the parameter has a value. False for `compiler`, which is no number.
+bool mp_chip_figure_is_given(const mp_chip_figures_t *figures, mp_chip_figure_t figure);
+// Whether its value is an estimate, copied from another chip, or has no mark.
+bool mp_chip_figure_is_unsure(const mp_chip_figures_t *figures, mp_chip_figure_t figure);
 
 // Changes parameters according to flags of the chip's compiler in a description: "a=true,b=false".
 // INVALID_ARGUMENT for a flag that changes no parameter, and for values that are neither true nor

@@ -103,7 +103,7 @@ mp_status_t mp_figure_take_marks(const char *origin, const mp_figure_mark_t mark
                                  mp_chip_figures_t *in_out_figures) {
   for (size_t i = 0; i < MP_FIGURE_COUNT; ++i) {
     const mp_figure_mark_t *mark = &marks[i];
-    const bool is_given = mp_chip_figure_is_given(in_out_figures, i);
+    const bool is_given = mp_chip_figure_is_given(in_out_figures, (mp_chip_figure_t)i);
     if (mark->is_own && !is_given) {
       return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key 'sources': '%s' has no value", origin,
                             mark->line, mp_figure_keys[i].key);

@@ -42,12 +42,23 @@ void mp_figure_clear(const mp_figure_key_t *key, mp_chip_figures_t *figures) {
   }
 }
 
-bool mp_chip_figure_is_given(const mp_chip_figures_t *figures, size_t number) {
-  const mp_figure_key_t *key = &mp_figure_keys[number];
+const char *mp_chip_figure_key(mp_chip_figure_t figure) {
+  return mp_figure_keys[figure].key;
+}
+
+bool mp_chip_figure_is_given(const mp_chip_figures_t *figures, mp_chip_figure_t figure) {
+  const mp_figure_key_t *key = &mp_figure_keys[figure];
   const char *member = (const char *)figures + key->offset;
   if (key->type == MP_FIGURE_COMPILER) return false;
   if (mp_figure_is_list(key)) return ((const mp_figure_list_t *)(const void *)member)->count != 0;
   return !isnan(*(const double *)(const void *)member);
+}
+
+bool mp_chip_figure_is_unsure(const mp_chip_figures_t *figures, mp_chip_figure_t figure) {
+  const uint8_t source = figures->sources[figure];
+  return mp_chip_figure_is_given(figures, figure) &&
+         (source == MP_CHIP_SOURCE_UNMARKED || source == MP_CHIP_SOURCE_ESTIMATE ||
+          source == MP_CHIP_SOURCE_COPIED);
 }
 
 bool mp_figure_parse_number(mp_str_t text, double *out) {

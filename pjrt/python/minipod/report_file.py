@@ -16,7 +16,7 @@ _LINK = {"busiest_link?": str, "link_bytes?": float, "link_seconds?": float}
 _PROGRAM = {
     "name": str, "number?": int, "devices": int, "launches": int, "runs": int, "seconds": float, "available": float,
     "work": float, "collective": float, "waiting": float, "idle": float, "hidden": float,
-    "other_work": float, "other_collective": float,
+    "other_work": float, "other_collective": float, "unsure?": float,
     "memory": {"bytes": float},
     "collectives": [{"kind": str, "at": str, "members": int, "first_members": [int], "axes?": str, "exposed": float}],
     "ops": [{"name": str, "at": str, "class": str, "time": float, "flops?": float,

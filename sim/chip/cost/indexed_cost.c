@@ -63,7 +63,7 @@ static indexed_accesses_t indexed_cost_of_gather(const mp_op_t *op) {
 static double indexed_cost_formed(const mp_chip_t *chip, const mp_op_t *op,
                                   const mp_lookup_t *lookup) {
   if (!mp_lookup_is_formed(op, lookup) ||
-      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_table_layout)) {
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_lookup_layouts)) {
     return 0;
   }
   const double read = mp_chip_fusion_tiled_bytes(op->operands[0]->type);
@@ -78,8 +78,7 @@ static double indexed_cost_written(const mp_chip_t *chip, const mp_op_t *op,
   const double line = LANES * indexed_cost_width(op->operands[0]->type);
   const double bytes = a->slices * a->rows * ceil(a->row_bytes / line) * line;
   const double least = mp_chip_fusion_tiled_bytes(op->results[0].type);
-  const bool is_copied =
-      bytes > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_sparse_gather_layout);
+  const bool is_copied = bytes > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_lookup_layouts);
   return is_copied ? 2 * bytes / chip->memory_bandwidth : 0;
 }
 
@@ -93,7 +92,7 @@ double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   indexed_accesses_t a = indexed_cost_of_gather(op);
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return indexed_cost_from_memory(chip, &a);
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
-  if (lookup.is_turned && mp_chip_rule(&chip->figures, MP_CHIP_RULE_gather_table_layout)) {
+  if (lookup.is_turned && mp_chip_rule(&chip->figures, MP_CHIP_RULE_lookup_layouts)) {
     const double elements = a.rows * a.row_bytes;
     a.row_bytes = indexed_cost_width(op->operands[0]->type) *
                   (double)mp_op_ints(op, MP_ATTR_SLICE_SIZES).values[lookup.lane];
@@ -174,7 +173,7 @@ static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
   const double least = mp_chip_fusion_tiled_bytes(op->results[0].type);
   const bool is_near = form <= mp_figure_or(chip->figures.memory_scratch, 0);
   const bool is_copied =
-      !is_near && form > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_layout);
+      !is_near && form > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_lookup_layouts);
   return is_copied ? 2 * form / chip->memory_bandwidth : 0;
 }
 

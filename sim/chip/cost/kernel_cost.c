@@ -39,14 +39,23 @@ typedef struct {
   double vector;     // seconds of the vector unit
   double irregular;  // seconds of ops that have their own ways through memory
   double before;     // seconds of kernels in front of it
+  mp_matmul_ragged_t ragged;
 } kernel_parts_t;
+
+// How many times more rows an op masks than a ragged matmul reads.
+static double kernel_cost_unread(const mp_matmul_ragged_t *ragged,
+                                 const mp_chip_fusion_member_t *member) {
+  const bool is_masked =
+      ragged->groups > 0 && mp_chip_fusion_value_count(&member->op->results[0]) == ragged->masked;
+  return is_masked ? ragged->groups : 1;
+}
 
 // XLA for GPUs makes arrays of the first, second, ... words of all blocks of random bits, which the
 // next kernel lays side by side.
 static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_by_word = op->code == MP_OP_RNG_BIT_GENERATOR &&
                           chip->figures.compiler == MP_CHIP_COMPILER_GPU &&
-                          mp_chip_rule(&chip->figures, MP_CHIP_RULE_random_bits_words);
+                          mp_chip_rule(&chip->figures, MP_CHIP_RULE_expanded_ops);
   if (!is_by_word) return 0;
   return mp_kernel_copy_seconds(chip, 2 * mp_work_bytes_of(op->results[1].type));
 }
@@ -56,7 +65,7 @@ static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
 static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
   const double kernels = mp_chip_fusion_selected_kernels(op);
   if (kernels == 0 || chip->figures.compiler != MP_CHIP_COMPILER_GPU ||
-      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_select_scatter_kernels)) {
+      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_expanded_ops)) {
     return 0;
   }
   return mp_kernel_copy_seconds(chip, mp_chip_fusion_selected_moved(op)) +
@@ -79,7 +88,7 @@ static double kernel_cost_near(const mp_chip_t *chip, const mp_chip_fusion_t *fu
 
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                         const mp_chip_fusion_t *fusion) {
-  kernel_parts_t parts = {0};
+  kernel_parts_t parts = {.ragged = mp_matmul_ragged_find(chip, fusion)};
   uint32_t at = fusion->first_member;
   while (at != MP_CHIP_FUSION_NONE) {
     const mp_chip_fusion_member_t *member = &fusions->members.items[at];
@@ -87,7 +96,8 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fus
     if (mp_irregular_seconds(chip, member->op, &seconds)) {
       parts.irregular += seconds * kernel_cost_near(chip, fusion, member->op);
     } else {
-      parts.vector += mp_vector_seconds(chip, member->op);
+      parts.vector +=
+          mp_vector_seconds(chip, member->op) / kernel_cost_unread(&parts.ragged, member);
     }
     parts.before += kernel_cost_words(chip, member->op) + kernel_cost_selected(chip, member->op);
     at = member->next;
@@ -174,16 +184,16 @@ static mp_matmul_streams_t kernel_cost_streams(const mp_chip_t *chip,
 }
 
 static double kernel_cost_matmul(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
-                                 const mp_chip_fusion_t *fusion, double bytes, double vector) {
+                                 const mp_chip_fusion_t *fusion, double bytes,
+                                 const kernel_parts_t *parts) {
   mp_matmul_streams_t inner_streams;
   const mp_matmul_streams_t streams = kernel_cost_streams(chip, fusions, fusion, &inner_streams);
   const double efficiency = chip->efficiency[fusion->work.work_class];
   mp_work_matmul_t work = fusion->work.matmul;
-  double steps;
-  mp_matmul_ragged(chip, fusion, &work, &steps);
+  const double steps = mp_matmul_ragged(chip, &parts->ragged, &work);
   mp_matmul_kernel_t matmul = {.matmul = &work,
                                .bytes = bytes,
-                               .vector_seconds = vector,
+                               .vector_seconds = parts->vector,
                                .efficiency = efficiency,
                                .streams = &streams};
   if (fusion->inner.batch > 0) {
@@ -202,7 +212,7 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions
   const kernel_parts_t parts = kernel_cost_parts(chip, fusions, fusion);
   const double efficiency = chip->efficiency[work->work_class];
   if (work->matmul.batch > 0) {
-    const double seconds = kernel_cost_matmul(chip, fusions, fusion, bytes, parts.vector);
+    const double seconds = kernel_cost_matmul(chip, fusions, fusion, bytes, &parts);
     return fmax(seconds, parts.irregular / efficiency);
   }
   const double seconds = fmax(fmax(parts.vector, parts.irregular), kernel_cost_memory(chip, bytes));

@@ -47,14 +47,6 @@ static double matmul_convolution_by_images(const mp_matmul_tpu_t *p) {
   return tiles * fmax(p->images, MP_MATMUL_TPU_SUBLANES * passes);
 }
 
-// The better one of this and of so many seconds with channels in the lanes.
-static double matmul_convolution_best(const mp_matmul_tpu_t *p, double by_channels) {
-  const double by_images = matmul_convolution_by_images(p);
-  const bool is_better =
-      by_images < by_channels && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_images_in_lanes);
-  return is_better ? by_images : by_channels;
-}
-
 // ---- groups ----
 
 // Of one channel for each group, or where no more is known: a tile of the unit for each block of
@@ -74,16 +66,13 @@ static double matmul_convolution_groups(const mp_matmul_tpu_t *p) {
   const mp_work_matmul_t *matmul = p->matmul;
   const mp_work_convolution_t *c = &matmul->convolution;
   const double channels = matmul_convolution_channels(p), groups = matmul->batch;
-  if (channels <= 1 || isnan(p->images) ||
-      !mp_chip_rule(p->figures, MP_CHIP_RULE_conv_group_layout)) {
-    return matmul_convolution_depthwise(p);
-  }
   const double k = c->window * channels, rows = matmul->m * groups;
   const double units = mp_matmul_tpu_pass(p, rows, k, matmul->n);
   const double padded = mp_matmul_tpu_up(c->images, MP_MATMUL_TPU_LANES) / c->images;
   const double elements = c->images * (c->in * c->channels + c->out * matmul->n * groups);
   const double relaid = fmin(padded, MP_MATMUL_TPU_LANES / channels) * elements * p->relaid;
-  return matmul_convolution_best(p, units) + (channels < MP_MATMUL_TPU_LANES ? relaid : 0);
+  return fmin(units, matmul_convolution_by_images(p)) +
+         (channels < MP_MATMUL_TPU_LANES ? relaid : 0);
 }
 
 // ---- gradients ----
@@ -109,27 +98,35 @@ static bool matmul_convolution_is_packed(double row, double channels) {
   return channels <= MATMUL_CONVOLUTION_LONG_ROW_CHANNELS && row * channels > MP_MATMUL_TPU_LANES;
 }
 
-static double matmul_convolution_window(const mp_matmul_tpu_t *p) {
-  const mp_work_matmul_t *matmul = p->matmul;
-  const mp_work_convolution_t *c = &matmul->convolution;
-  double passes = c->window, k = matmul_convolution_channels(p);
-  const bool is_few = k <= MATMUL_CONVOLUTION_FEW_CHANNELS && c->row > 1 && c->is_strided;
-  if ((is_few || matmul_convolution_is_packed(c->row, k)) &&
-      mp_chip_rule(p->figures, MP_CHIP_RULE_conv_packed_rows)) {
-    passes /= c->row;
-    k *= c->row;
-  }
-  const double positions = mp_matmul_tpu_up(matmul->m, MP_MATMUL_TPU_SUBLANES);
-  const double met = passes * matmul_convolution_met(p);
-  return matmul_convolution_best(p, met * mp_matmul_tpu_pass(p, positions, k, matmul->n));
+// How many elements of a row of the window are in k at once.
+static double matmul_convolution_packed(const mp_matmul_tpu_t *p) {
+  const mp_work_convolution_t *c = &p->matmul->convolution;
+  const double k = matmul_convolution_channels(p);
+  const bool is_few = k <= MATMUL_CONVOLUTION_FEW_CHANNELS && c->is_strided;
+  return is_few || matmul_convolution_is_packed(c->row, k) ? c->row : 1;
 }
 
+static double matmul_convolution_window(const mp_matmul_tpu_t *p, double packed) {
+  const double k = matmul_convolution_channels(p) * packed;
+  const double positions = mp_matmul_tpu_up(p->matmul->m, MP_MATMUL_TPU_SUBLANES);
+  const double passes = p->matmul->convolution.window / packed * matmul_convolution_met(p);
+  return passes * mp_matmul_tpu_pass(p, positions, k, p->matmul->n);
+}
+
+// In the layout that the compiler chooses. Without the rule channels are in the lanes, one element
+// of the window after the other.
 static double matmul_convolution_units(const mp_matmul_tpu_t *p) {
   const mp_work_convolution_t *c = &p->matmul->convolution;
-  if (p->matmul->batch > 1) return matmul_convolution_groups(p);
-  const bool is_gradient =
-      c->window > c->out && mp_chip_rule(p->figures, MP_CHIP_RULE_conv_weight_gradient);
-  return is_gradient ? matmul_convolution_gradient(p) : matmul_convolution_window(p);
+  const bool has_layouts = mp_chip_rule(p->figures, MP_CHIP_RULE_conv_layouts);
+  if (p->matmul->batch > 1) {
+    const bool is_depthwise = matmul_convolution_channels(p) <= 1 || isnan(p->images);
+    return is_depthwise || !has_layouts ? matmul_convolution_depthwise(p)
+                                        : matmul_convolution_groups(p);
+  }
+  if (!has_layouts) return matmul_convolution_window(p, 1);
+  if (c->window > c->out) return matmul_convolution_gradient(p);
+  return fmin(matmul_convolution_window(p, matmul_convolution_packed(p)),
+              matmul_convolution_by_images(p));
 }
 
 // ---- all ----

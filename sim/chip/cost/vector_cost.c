@@ -11,12 +11,14 @@
 // Ops whose elements take more than one simple operation; those of a kind share a figure.
 typedef struct {
   size_t figure;     // offset in mp_chip_figures_t
+  uint8_t number;    // the same parameter: mp_chip_figure_t
   double otherwise;  // where the chip has no such figure: 0, chip->transcendental_flops
   int8_t on_floats;  // 1: of floating-point numbers only, -1: of integers only, 0: of both
 } vector_kind_t;
 
 #define KIND(op, member, otherwise, on_floats) \
-  [MP_OP_##op] = {offsetof(mp_chip_figures_t, member), otherwise, on_floats}
+  [MP_OP_##                                    \
+      op] = {offsetof(mp_chip_figures_t, member), MP_CHIP_FIGURE_##member, otherwise, on_floats}
 static const vector_kind_t g_kinds[MP_OP_COUNT] = {
     KIND(EXPONENTIAL, vector_exponential, 0, 1),
     KIND(EXPONENTIAL_MINUS_ONE, vector_exponential, 0, 1),
@@ -134,4 +136,22 @@ double mp_vector_rate(const mp_chip_t *chip) {
 
 double mp_vector_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   return vector_cost_operations(chip, op) / mp_vector_rate(chip);
+}
+
+mp_chip_figure_t mp_vector_figure(const mp_chip_t *chip, const mp_op_t *op) {
+  if (op->code == MP_OP_TRANSPOSE) return MP_CHIP_FIGURE_vector_transpose;
+  if (op->code == MP_OP_REDUCE) {
+    const double count = vector_cost_count(op->operands[0]->type);
+    const double all = vector_cost_reduce(chip, op);
+    if (all > 2 * vector_cost_region(chip, op->regions[0], count)) {
+      return MP_CHIP_FIGURE_vector_across;
+    }
+  } else if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && vector_cost_each(chip, op) > 1) {
+    const bool is_quotient = op->code == MP_OP_DIVIDE || op->code == MP_OP_REMAINDER;
+    const bool is_integer = mp_dtype_is_integer(vector_cost_dtype(op));
+    return is_quotient && is_integer ? MP_CHIP_FIGURE_vector_integer_division
+                                     : (mp_chip_figure_t)g_kinds[op->code].number;
+  }
+  const bool has_share = mp_chip_figure_is_given(&chip->figures, MP_CHIP_FIGURE_vector_share);
+  return has_share ? MP_CHIP_FIGURE_vector_share : MP_CHIP_FIGURE_vector_rate;
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 #include "sim/chip/rules/chip_rules.h"
@@ -147,19 +148,12 @@ static mp_status_t chip_fusion_fuse(mp_chip_fusion_find_t *find) {
   return chip_fusion_sweep(find, find->main);
 }
 
-mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *figures,
-                                 mp_arena_t *arena, mp_chip_fusions_t *out_fusions) {
-  mp_chip_fusion_find_t find = {.place = MP_CHIP_FUSION_NONE - 1,
-                                .arena = arena,
-                                .out = out_fusions,
-                                .main = module->main->body};
+mp_status_t mp_chip_fusions_find(const mp_module_t *module, const mp_chip_figures_t *figures,
+                                 mp_arena_t *arena, mp_chip_fusions_t *fusions) {
+  MP_ASSERT(fusions->fusions.count == 0);
+  mp_chip_fusion_find_t find = {
+      .place = MP_CHIP_FUSION_NONE - 1, .arena = arena, .out = fusions, .main = module->main->body};
   chip_fusion_set_limits(&find, figures);
-  *out_fusions = (mp_chip_fusions_t){0};
-  out_fusions->num_values = mp_module_number_values(module);
-  if (figures->compiler == MP_CHIP_COMPILER_TPU) {
-    MP_RETURN_IF_ERROR(
-        mp_layouts_assign(module, out_fusions->num_values, arena, &out_fusions->layouts));
-  }
   MP_RETURN_IF_ERROR(chip_fusion_fuse(&find));
   return mp_chip_fusion_find_accesses(&find);
 }

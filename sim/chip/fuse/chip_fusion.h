@@ -1,5 +1,5 @@
-// Fusions: the ops of which the described chip's compiler would make one kernel, and the bytes
-// that this kernel moves through memory. README.md has the rules. Private to sim/chip.
+// Fusions: ops that the described chip's compiler would put into one kernel, and the arrays that
+// this kernel reads and writes. README.md has the rules. Private to sim/chip.
 #ifndef MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_H_
 #define MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_H_
 
@@ -15,25 +15,25 @@
 #define MP_CHIP_FUSION_NONE UINT32_MAX
 
 typedef struct {
-  // The last of its ops in the program, at whose place it is done: what it reads is there before,
-  // and what it writes is needed only afterwards.
+  // The last of its ops in the program. The fusion runs at its place: its inputs exist there, and
+  // its outputs are read only later.
   const mp_op_t *last;
-  const mp_op_t *hero;  // the op whose work makes it a kernel of its own; else the last one
+  const mp_op_t *hero;  // the matmul, reduction, window or update in it; else the last op
   const mp_block_t *block;
   mp_work_t work;          // of all its ops
-  mp_work_matmul_t inner;  // a matmul that makes a factor of its matmul; batch 0: none does
-  bool has_hero;           // the hero is a matmul, a reduction or the like
-  bool is_rows;            // keeps whole rows at hand: a softmax in one pass
-  double count;            // elements through which it goes
-  // Bytes that it reads and writes in HBM and in VMEM, set where spaces are assigned (spaces.h).
+  mp_work_matmul_t inner;  // a matmul that makes an operand of its matmul; batch 0: none
+  bool has_hero;           // the hero is not just the last op
+  bool is_rows;            // keeps whole rows on chip: a softmax in one pass
+  double count;            // elements that the kernel iterates over
+  // Bytes that it reads and writes in HBM and in VMEM, set when spaces are assigned (spaces.h).
   double bytes, vmem_bytes;
   uint32_t first_member;                         // in `members`
   uint32_t first_access, num_reads, num_writes;  // in `accesses`: reads, then writes
 } mp_chip_fusion_t;
 
-// On which sides of a fusion's matmul something is: in front of its factors, beside it, or in
-// front of the factors of its inner product. Of a fusion without a matmul everything is beside
-// it.
+// Into which operand of its fusion's matmul an op or array goes: the left or right one, one of the
+// inner matmul's, or none (BESIDE), like all of an epilogue. In a fusion without a matmul
+// everything is BESIDE.
 typedef enum {
   MP_CHIP_FUSION_LHS = 1,
   MP_CHIP_FUSION_RHS = 2,
@@ -44,8 +44,8 @@ typedef enum {
 
 typedef struct {
   const mp_op_t *op;
-  bool is_epilogue;  // takes the hero's result, or what comes of it
-  uint8_t sides;     // mp_chip_fusion_side_t, those that read what it makes
+  bool is_epilogue;  // runs once per element that the kernel iterates over, and is not a matmul
+  uint8_t sides;     // mp_chip_fusion_side_t: the operands that its result goes into
   uint32_t next;     // the next member of its fusion; MP_CHIP_FUSION_NONE at its end
 } mp_chip_fusion_member_t;
 
@@ -59,10 +59,10 @@ typedef enum {
 typedef struct {
   const mp_value_t *value;
   double bytes;          // on the chip, with the padding of tiles
-  mp_space_t space;      // set where spaces are assigned
+  mp_space_t space;      // set when spaces are assigned
   uint8_t sides;         // of a read: mp_chip_fusion_side_t
-  uint32_t copy;         // of a read: the layout copy that is read in its place, or MP_LAYOUT_NONE
-  bool is_read_outside;  // of a write: something that is no fusion of the block reads it, too
+  uint32_t copy;         // of a read: the layout copy that is read instead, or MP_LAYOUT_NONE
+  bool is_read_outside;  // of a write: an op that is not in a fusion of the block reads it, too
 } mp_chip_fusion_access_t;
 
 // A copy of an array into VMEM before a loop that reads it in each iteration, or of operands of
@@ -78,36 +78,36 @@ typedef struct {
 } mp_chip_fusion_entry_t;
 
 typedef struct {
-  // Those without members became part of another one.
+  // Fusions without members were merged into another one.
   MP_ARRAY(mp_chip_fusion_t) fusions;
   MP_ARRAY(mp_chip_fusion_member_t)
   members;  // an op that several fusions compute is in each of them
   MP_ARRAY(mp_chip_fusion_access_t) accesses;
   MP_HASH_MAP(mp_chip_fusion_entry_t) by_last;
   uint32_t num_values;   // of the module
-  mp_layouts_t layouts;  // of a TPU's arrays; of other chips without values
-  // Set where spaces are assigned:
+  mp_layouts_t layouts;  // of arrays on TPUs; empty for other chips
+  // Set when spaces are assigned:
   const bool *is_in_vmem;  // by value id: from its kernel to its last reader; NULL: none is
   MP_ARRAY(mp_loop_copy_t) loop_copies;
 } mp_chip_fusions_t;
 
-// Two passes of the compiler of a chip with these figures, over main's ops and those in its control
-// flow: assigns layouts, and fuses. Numbers the module's values. Everything
-// is allocated in `arena`. The only error is that memory is short.
-MP_NODISCARD mp_status_t mp_chip_fusions_find(mp_module_t *module, const mp_chip_figures_t *figures,
-                                              mp_arena_t *arena, mp_chip_fusions_t *out_fusions);
+// The fusion pass of the chip's compiler, over main and its control flow. `fusions` has
+// `num_values`, on TPUs `layouts`, and nothing else yet. All accesses are in HBM. Allocates
+// everything in `arena`. The only error is that memory is short.
+MP_NODISCARD mp_status_t mp_chip_fusions_find(const mp_module_t *module,
+                                              const mp_chip_figures_t *figures, mp_arena_t *arena,
+                                              mp_chip_fusions_t *fusions);
 
-// The fusion that is done at the place of an op; NULL if there is none.
+// The fusion that runs at the place of an op; NULL if there is none.
 const mp_chip_fusion_t *mp_chip_fusion_at(const mp_chip_fusions_t *fusions, const mp_op_t *op);
 
-// What a fusion reads, and behind that what it writes; NULL if it does neither, which is so where
-// no array has elements.
+// The reads of a fusion, then its writes. NULL if there are none, as when no array has elements.
 const mp_chip_fusion_access_t *mp_chip_fusion_accesses(const mp_chip_fusions_t *fusions,
                                                        const mp_chip_fusion_t *fusion);
 
-// Whether libtpu for v6e makes the scores of an attention, whose softmax is in the fusion of their
-// matmul, again in each kernel that reads them: nothing but a scale changes them (no mask, no
-// bias). Where such figures are not described nobody asks.
+// Whether libtpu for v6e recomputes the scores of an attention in each kernel that reads them, if
+// their softmax is in the fusion of their matmul. The scores may be scaled, but have no mask and no
+// bias.
 bool mp_chip_fusion_makes_rows_again(const mp_chip_fusions_t *fusions,
                                      const mp_chip_fusion_t *fusion);
 

@@ -1,6 +1,7 @@
-// What fusions read and write.
+// Finds the reads and writes of each fusion.
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 #include "sim/chip/rules/chip_rules.h"
@@ -19,7 +20,7 @@ static mp_status_t chip_fusion_bytes_note_made(mp_chip_fusion_find_t *find, uint
   return NULL;
 }
 
-// The bytes of a value in tiles.
+// The bytes of a value on the chip, in tiles on TPUs.
 static double chip_fusion_bytes_tiled(const mp_chip_fusion_find_t *find,
                                       const mp_chip_fusion_value_t *entry,
                                       const mp_value_t *value) {
@@ -28,7 +29,7 @@ static double chip_fusion_bytes_tiled(const mp_chip_fusion_find_t *find,
   return mp_work_bytes_of(value->type);
 }
 
-// Of a read in place of which a copy in another layout is read, the bytes of that.
+// The bytes of the array that a fusion reads: of the layout copy, if it reads one.
 static double chip_fusion_bytes_in_copy(const mp_chip_fusion_find_t *find,
                                         const mp_chip_fusion_value_t *entry,
                                         const mp_chip_fusion_access_t *access) {
@@ -36,8 +37,8 @@ static double chip_fusion_bytes_in_copy(const mp_chip_fusion_find_t *find,
   return mp_layouts_copy_bytes(&find->out->layouts.copies.items[access->copy]);
 }
 
-// Adds what the op reads of a value that its fusion does not make; all of the value at most, be
-// it read by several ops of the fusion.
+// Adds the bytes that an op reads of a value, unless its fusion makes the value. If several ops of
+// a fusion read the same value, they read at most the whole value.
 static mp_status_t chip_fusion_bytes_read(mp_chip_fusion_find_t *find, uint32_t number,
                                           const mp_value_t *value, double bytes, uint8_t sides,
                                           uint32_t copy) {
@@ -57,6 +58,7 @@ static mp_status_t chip_fusion_bytes_read(mp_chip_fusion_find_t *find, uint32_t 
   if (whole == 0) return NULL;
   entry->bytes = fmin(whole, entry->bytes + bytes);
   mp_chip_fusion_access_t *access = &find->out->accesses.items[entry->access];
+  MP_ASSERT(bytes >= 0 && entry->bytes <= whole);
   access->bytes = entry->bytes / whole * chip_fusion_bytes_in_copy(find, entry, access);
   return NULL;
 }
@@ -70,7 +72,7 @@ static mp_status_t chip_fusion_bytes_read_operands(mp_chip_fusion_find_t *find, 
     bool is_reused = false;
     const mp_value_t *value = mp_chip_fusion_source(find->figures, op, kind, i, &is_reused);
     if (value == NULL) continue;
-    // A GPU writes whole rows without reading them.
+    // GPUs write whole rows without reading them.
     const bool is_written = find->compiler == MP_CHIP_COMPILER_GPU && mp_chip_fusion_is_set(op) &&
                             i < op->num_operands / 2 &&
                             mp_chip_rule(find->figures, MP_CHIP_RULE_scatter_unread);
@@ -97,7 +99,7 @@ static mp_status_t chip_fusion_bytes_write_results(mp_chip_fusion_find_t *find, 
     if (whole == 0) continue;
     const bool is_part = !mp_chip_fusion_is_selection(find->figures, op);
     double share = is_part ? mp_work_bytes_written(op, i) / whole : 1;
-    // What is updated several times is written once, from the cache.
+    // Elements that are updated several times are written once, from the cache.
     if (find->compiler == MP_CHIP_COMPILER_GPU) share = fmin(share, 1);
     const double bytes = share * chip_fusion_bytes_tiled(find, entry, value);
     ++find->out->fusions.items[number].num_writes;
@@ -128,10 +130,15 @@ static mp_status_t chip_fusion_bytes_find(mp_chip_fusion_find_t *find, uint32_t 
   find->out->fusions.items[number].first_access = find->out->accesses.count;
   MP_RETURN_IF_ERROR(chip_fusion_bytes_note_made(find, number));
   MP_RETURN_IF_ERROR(chip_fusion_bytes_each(find, number, chip_fusion_bytes_read_operands));
-  return chip_fusion_bytes_each(find, number, chip_fusion_bytes_write_results);
+  MP_RETURN_IF_ERROR(chip_fusion_bytes_each(find, number, chip_fusion_bytes_write_results));
+  const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
+  MP_ASSERT(fusion->first_access + fusion->num_reads + fusion->num_writes ==
+            find->out->accesses.count);
+  return NULL;
 }
 
-// Fusions were found from the end to the beginning.
+// From the last fusion to the first, as the sweep found them backwards: accesses follow the
+// program.
 mp_status_t mp_chip_fusion_find_accesses(mp_chip_fusion_find_t *find) {
   for (uint32_t number = find->out->fusions.count; number-- > 0;) {
     MP_RETURN_IF_ERROR(chip_fusion_bytes_find(find, number));

@@ -1,6 +1,7 @@
-// Who reads a value, and how.
+// Records the readers of values, and finds those of an op.
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 
@@ -8,6 +9,7 @@ mp_status_t mp_chip_fusion_use(mp_chip_fusion_find_t *find, const mp_value_t *va
                                const mp_op_t *op, const mp_chip_fusion_user_t *user,
                                double emitted) {
   mp_chip_fusion_value_t *entry;
+  MP_ASSERT(user->fusion < find->out->fusions.count && emitted >= 1);
   MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, value, &entry));
   const mp_chip_fusion_use_t use = {
       user->fusion, entry->first_use, user->is_along, user->is_reused, user->sides, op, emitted};
@@ -41,14 +43,15 @@ mp_status_t mp_chip_fusion_use_all_in_memory(mp_chip_fusion_find_t *find, const 
   return NULL;
 }
 
-// The share of an operand's bits that the op makes use of: of a conversion to a narrower type.
+// The share of an operand's bits that the op keeps: less than 1 for a convert to a narrower type.
 static double chip_fusion_uses_share_of_bits(const mp_op_t *op) {
   if (op->code != MP_OP_CONVERT) return 1;
   const double from = (double)mp_dtype_bits(op->operands[0]->type->dtype);
   return fmin(1, (double)mp_dtype_bits(op->results[0].type->dtype) / from);
 }
 
-// A value that is only converted to a narrower type is made in that type.
+// The share of a value's bits that is written: if its only reader converts it to a narrower type,
+// it is made in that type.
 static double chip_fusion_uses_narrowed(const mp_chip_fusion_find_t *find,
                                         const mp_chip_fusion_value_t *entry) {
   if (entry->memory_use != MP_CHIP_FUSION_NONE) {
@@ -59,8 +62,7 @@ static double chip_fusion_uses_narrowed(const mp_chip_fusion_find_t *find,
   return use->next == MP_CHIP_FUSION_NONE ? chip_fusion_uses_share_of_bits(use->op) : 1;
 }
 
-// On a TPU a part of a concatenation lies in tiles as the whole does, however much of them that
-// leaves empty.
+// On TPUs a part of a concatenation has the layout and type of the whole, which sets its padding.
 static mp_status_t chip_fusion_uses_part(mp_chip_fusion_find_t *find, const mp_value_t *value,
                                          const mp_op_t *op) {
   if (op->code != MP_OP_CONCATENATE || find->compiler != MP_CHIP_COMPILER_TPU) return NULL;
@@ -112,6 +114,7 @@ mp_status_t mp_chip_fusion_add_users(mp_chip_fusion_find_t *find, const mp_value
 }
 
 const mp_chip_fusion_user_t *mp_chip_fusion_first_user(const mp_chip_fusion_find_t *find) {
+  MP_ASSERT(find->users.count > 0);
   const mp_chip_fusion_user_t *first = &find->users.items[0];
   for (uint32_t i = 1; i < find->users.count; ++i) {
     const mp_chip_fusion_user_t *user = &find->users.items[i];
@@ -137,11 +140,12 @@ mp_status_t mp_chip_fusion_find_in_memory(mp_chip_fusion_find_t *find,
                                           const mp_chip_fusion_user_t *user,
                                           const mp_value_t *value) {
   const bool is_gpu = find->compiler == MP_CHIP_COMPILER_GPU;
-  // On a TPU what is updated in place lies where the updated array does, which is the memory.
-  const bool is_there = at->kind == MP_CHIP_FUSION_UPDATE && find->compiler == MP_CHIP_COMPILER_TPU;
-  // On a GPU it is needed no sooner than the kernel that the op is in.
+  // On TPUs arrays that are updated in place are in HBM.
+  const bool is_outside =
+      at->kind == MP_CHIP_FUSION_UPDATE && find->compiler == MP_CHIP_COMPILER_TPU;
+  // On GPUs the value has to exist when the op's fusion runs, not at the op's place.
   const uint32_t place = is_gpu ? find->states.items[user->fusion].place : find->place;
-  MP_RETURN_IF_ERROR(chip_fusion_uses_in_memory_at(find, value, is_there, place));
+  MP_RETURN_IF_ERROR(chip_fusion_uses_in_memory_at(find, value, is_outside, place));
   return chip_fusion_uses_part(find, value, at->op);
 }
 

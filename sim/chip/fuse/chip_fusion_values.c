@@ -1,4 +1,5 @@
-// What is known of values, which fusion one is by now, and what is in it.
+// Looks up values, merged fusions, and members of fusions.
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 
@@ -24,6 +25,7 @@ mp_status_t mp_chip_fusion_value(mp_chip_fusion_find_t *find, const mp_value_t *
 uint32_t mp_chip_fusion_now(const mp_chip_fusion_find_t *find, uint32_t number) {
   while (find->states.items[number].merged_into != MP_CHIP_FUSION_NONE) {
     number = find->states.items[number].merged_into;
+    MP_ASSERT(number < find->states.count);
   }
   return number;
 }

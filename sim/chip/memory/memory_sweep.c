@@ -122,7 +122,7 @@ static void memory_sweep_copy_table(mp_memory_values_t *all, const mp_op_t *op, 
   const double bytes = mp_lookup_form_bytes(op, &lookup);
   const bool is_near = bytes <= all->scratch && !mp_lookup_is_apart(all->figures, op);
   if (!is_near) {
-    memory_sweep_copy(all, op->operands[0], bytes, at, MP_CHIP_RULE_gather_table_layout);
+    memory_sweep_copy(all, op->operands[0], bytes, at, MP_CHIP_RULE_lookup_layouts);
   }
 }
 
@@ -133,7 +133,7 @@ static void memory_sweep_selected(mp_memory_values_t *all, const mp_chip_fusion_
        m = all->fusions->members.items[m].next) {
     const mp_op_t *op = all->fusions->members.items[m].op;
     const double bytes = mp_chip_fusion_selected_bytes(op);
-    if (bytes == 0 || !mp_chip_rule(all->figures, MP_CHIP_RULE_select_scatter_kernels)) continue;
+    if (bytes == 0 || !mp_chip_rule(all->figures, MP_CHIP_RULE_expanded_ops)) continue;
     mp_memory_value_t *place = &all->values[op->results[0].id];
     place->copied = (uint64_t)bytes;
     place->copied_first = place->copied_last = fusion->last->id;

@@ -1,14 +1,16 @@
-// Which ops and values a kernel of the chip program has.
+// Finds the fusion of a kernel, and prints its ops and values.
 #include <string.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
+#include "sim/chip/chip_compile.h"
 #include "sim/chip/print/chip_print_impl.h"
-#include "sim/chip/spaces/spaces.h"
 
 static mp_status_t chip_print_fusions_index(mp_chip_print_fusions_t *fusions) {
   for (uint32_t i = 0; i < fusions->fusions.fusions.count; ++i) {
     const mp_chip_fusion_t *fusion = &fusions->fusions.fusions.items[i];
     if (fusion->first_member == MP_CHIP_FUSION_NONE) continue;
+    MP_ASSERT(fusion->hero != NULL);
     const mp_chip_print_entry_t entry = {mp_hash_pointer(fusion->hero), fusion};
     MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(fusions->arena, &fusions->by_hero, &entry));
   }
@@ -21,8 +23,7 @@ mp_status_t mp_chip_print_find(const mp_chip_print_request_t *request,
   MP_RETURN_IF_ERROR(mp_arena_create(&out->arena));
   mp_module_t *module = request->chip_program->program->partitioned;
   const mp_chip_figures_t *figures = &request->chip->figures;
-  MP_RETURN_IF_ERROR(mp_chip_fusions_find(module, figures, out->arena, &out->fusions));
-  MP_RETURN_IF_ERROR(mp_spaces_assign(module, figures, out->arena, &out->fusions));
+  MP_RETURN_IF_ERROR(mp_chip_make_fusions(module, figures, out->arena, &out->fusions));
   return chip_print_fusions_index(out);
 }
 
@@ -35,7 +36,7 @@ const char *mp_chip_print_op(const mp_op_t *op) {
   return dot == NULL ? name : dot + 1;
 }
 
-// Copies that are made for an op have another name than it.
+// Whether a kernel is the fusion of its op. Copies for an op have another name than the op.
 static bool chip_print_fusions_is_own(const mp_chip_kernel_t *kernel) {
   return strcmp(kernel->name, mp_chip_print_op(kernel->op)) == 0;
 }

@@ -1,4 +1,4 @@
-// What the text and the JSON share.
+// Shared by the printers of text and JSON.
 #ifndef MINIPOD_SIM_CHIP_PRINT_CHIP_PRINT_IMPL_H_
 #define MINIPOD_SIM_CHIP_PRINT_CHIP_PRINT_IMPL_H_
 
@@ -7,13 +7,13 @@
 #include "sim/chip/print/chip_print.h"
 
 typedef struct {
-  uint64_t hash;  // mp_hash_pointer of the op that gives a kernel its name
+  uint64_t hash;  // mp_hash_pointer of the hero
   const mp_chip_fusion_t *fusion;
 } mp_chip_print_entry_t;
 
 #define MP_CHIP_PRINT_MIB (1024.0 * 1024)
 
-// The fusions of a chip program, found again: the chip program keeps only what replays need.
+// The fusions of a chip program, recomputed: the chip program keeps only what replays need.
 typedef struct {
   mp_arena_t *arena;
   mp_chip_fusions_t fusions;
@@ -24,37 +24,37 @@ MP_NODISCARD mp_status_t mp_chip_print_find(const mp_chip_print_request_t *reque
                                             mp_chip_print_fusions_t *out);
 void mp_chip_print_forget(mp_chip_print_fusions_t *fusions);
 
-// The fusion that a kernel is; NULL if it is none, but a copy or a scalar op.
+// The fusion of a kernel; NULL for copies and scalar ops.
 const mp_chip_fusion_t *mp_chip_print_fusion(const mp_chip_print_fusions_t *fusions,
                                              const mp_chip_kernel_t *kernel);
 // Where a value is while the kernel runs: "HBM", "VMEM" ... (a constant).
 const char *mp_chip_print_space(const mp_chip_print_request_t *request,
                                 const mp_chip_fusion_access_t *access);
-// The op without its dialect: "dot_general" (a constant).
+// The op's name without its dialect: "dot_general" (a constant).
 const char *mp_chip_print_op(const mp_op_t *op);
 // Appends the number of a value: "%12".
 void mp_chip_print_value(const mp_value_t *value, mp_strbuf_t *out);
 
 // ---- chip_print_kernels.c: parts of the text ----
 
-// What printing a program as text has at hand.
+// The state of printing a program as text.
 typedef struct {
   const mp_chip_print_request_t *request;
-  const mp_chip_program_t *chip_program;  // that of the stage
+  const mp_chip_program_t *chip_program;  // after the stage
   mp_chip_print_fusions_t fusions;
   mp_strbuf_t *out;
 } mp_chip_print_t;
 
-// Appends the ops of a fusion, and what it reads and writes.
+// Appends the ops of a fusion, and the arrays that it reads and writes.
 void mp_chip_print_members(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion);
 // Appends the layout copies of the program, one per line.
 void mp_chip_print_layout_copies(const mp_chip_print_t *p);
-// Appends what a device needs of its memory.
+// Appends how much of its memory a device needs.
 void mp_chip_print_memory(const mp_chip_print_t *p);
 
 // ---- chip_print_stages.c ----
 
-// Appends the fusions of the program in its order, as they are after the first passes.
+// Appends fusions, collectives, host copies and control flow in the order of the program.
 void mp_chip_print_blocks(const mp_chip_print_t *p);
 
 #endif  // MINIPOD_SIM_CHIP_PRINT_CHIP_PRINT_IMPL_H_

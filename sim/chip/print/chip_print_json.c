@@ -1,4 +1,6 @@
-// The chip's program as JSON.
+// Prints a chip program as JSON.
+#include "sim/base/assert.h"
+#include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/print/chip_print_impl.h"
 
 static void chip_print_json_key(const char *key, bool is_first, mp_strbuf_t *out) {
@@ -12,7 +14,7 @@ static void chip_print_json_number(const char *key, double number, mp_strbuf_t *
 
 // ---- collectives ----
 
-// Each kind once, with how often it is synchronous, asynchronous and decomposed.
+// Prints for each kind how many collectives are sync, async and decomposed.
 static void chip_print_json_collectives(const mp_chip_program_t *chip_program, mp_strbuf_t *out) {
   bool is_first = true;
   mp_strbuf_puts(out, ", \"collectives\": {");
@@ -20,6 +22,7 @@ static void chip_print_json_collectives(const mp_chip_program_t *chip_program, m
     uint32_t counts[MP_OVERLAP_COUNT] = {0}, total = 0;
     for (uint32_t i = 0; i < chip_program->num_collectives; ++i) {
       if ((int)chip_program->collectives[i].collective->kind != kind) continue;
+      MP_ASSERT(chip_program->collectives[i].overlap < MP_OVERLAP_COUNT);
       ++counts[chip_program->collectives[i].overlap];
       ++total;
     }
@@ -117,6 +120,10 @@ mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request, bool has_
   chip_print_json_number("devices", request->num_devices, out);
   chip_print_json_number("seconds", request->seconds, out);
   chip_print_json_number("work_seconds", request->work_seconds, out);
+  chip_print_json_number(
+      "unsure_seconds",
+      mp_kernel_basis_unsure(&request->chip->figures, request->by_figure) * request->work_seconds,
+      out);
   chip_print_json_number("num_kernels", chip_program->num_kernels, out);
   chip_print_json_number("arguments", (double)space->arguments, out);
   chip_print_json_number("results", (double)space->results, out);

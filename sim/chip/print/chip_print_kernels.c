@@ -1,4 +1,5 @@
-// Parts of the text: what is in a fusion, layout copies, memory.
+// Parts of the text: ops and arrays of a fusion, layout copies, memory.
+#include "sim/base/assert.h"
 #include "sim/chip/layout/layout_assign.h"
 #include "sim/chip/print/chip_print_impl.h"
 
@@ -8,14 +9,15 @@ static void chip_print_kernels_layout(mp_tile_layout_t layout, mp_strbuf_t *out)
   mp_strbuf_printf(out, "{%d,%d%s}", layout.lane, layout.sublane, layout.is_split ? ",split" : "");
 }
 
-// The layout that a fusion finds: that of the copy, if it reads one. Complete programs leave it
-// out.
-static void chip_print_kernels_found(const mp_chip_print_t *p,
-                                     const mp_chip_fusion_access_t *access) {
+// Prints the layout in which a fusion accesses an array: that of the layout copy, if it reads one.
+// Only the stages `layout` and `memory` have it.
+static void chip_print_kernels_layout_of(const mp_chip_print_t *p,
+                                         const mp_chip_fusion_access_t *access) {
   const mp_layouts_t *layouts = &p->fusions.fusions.layouts;
   const mp_chip_stage_t stage = p->request->stage;
   if (stage != MP_CHIP_STAGE_LAYOUT && stage != MP_CHIP_STAGE_MEMORY) return;
   if (layouts->num_values == 0) return;  // GPUs have no tiles
+  MP_ASSERT(access->copy == MP_LAYOUT_NONE || access->copy < layouts->copies.count);
   mp_strbuf_putc(p->out, ' ');
   chip_print_kernels_layout(access->copy == MP_LAYOUT_NONE ? layouts->values[access->value->id]
                                                            : layouts->copies.items[access->copy].to,
@@ -28,7 +30,7 @@ static void chip_print_kernels_access(const mp_chip_print_t *p,
   mp_chip_print_value(access->value, p->out);
   mp_strbuf_putc(p->out, ' ');
   mp_type_print(access->value->type, p->out);
-  chip_print_kernels_found(p, access);
+  chip_print_kernels_layout_of(p, access);
   if (p->request->stage >= MP_CHIP_STAGE_MEMORY) {
     mp_strbuf_printf(p->out, ", %.4g MiB, %s", access->bytes / MP_CHIP_PRINT_MIB,
                      mp_chip_print_space(p->request, access));

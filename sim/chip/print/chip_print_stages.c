@@ -1,4 +1,4 @@
-// A program as it is after the first passes: fusions, what is between them, and control flow.
+// Prints a program after its first passes: fusions, collectives, host copies and control flow.
 #include "sim/chip/print/chip_print_impl.h"
 #include "sim/plan/plan.h"
 
@@ -23,7 +23,7 @@ bool mp_chip_stage_from_name(mp_str_t name, mp_chip_stage_t *out_stage) {
 
 // ---- blocks ----
 
-// An op that is no kernel, with its operands: a collective, a loop.
+// Prints an op that is not a fusion, with its operands: a collective, a loop.
 static void chip_print_stages_plain(const mp_chip_print_t *p, const mp_op_t *op) {
   mp_strbuf_printf(p->out, "    %s", mp_chip_print_op(op));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -44,7 +44,7 @@ static void chip_print_stages_regions(const mp_chip_print_t *p, const mp_op_t *o
   mp_strbuf_printf(p->out, "  end of %s\n", mp_chip_print_op(op));
 }
 
-// A fusion is printed at the place of its last op, where it is done.
+// Prints a fusion at the place of its last op, where it runs.
 static void chip_print_stages_op(const mp_chip_print_t *p, const mp_op_t *op) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&p->fusions.fusions, op);
   if (fusion != NULL) {

@@ -1,7 +1,9 @@
-// The chip's program as text.
+// Prints a chip program as text.
+#include "sim/base/assert.h"
+#include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/print/chip_print_impl.h"
 
-// ", 12.5 us", unless times are left out.
+// Prints ", 12.5 us", unless times are left out.
 static void chip_print_text_seconds(const mp_chip_print_t *p, const char *before, double seconds) {
   if (!p->request->is_structure) mp_strbuf_printf(p->out, "%s%.4g us", before, seconds * 1e6);
 }
@@ -22,6 +24,7 @@ static void chip_print_text_kernel(const mp_chip_print_t *p, const mp_chip_kerne
 
 static void chip_print_text_collective(const mp_chip_print_t *p, const mp_chip_step_t *step,
                                        const char *what) {
+  MP_ASSERT(step->collective < p->chip_program->num_collectives);
   const mp_chip_collective_t *collective = &p->chip_program->collectives[step->collective];
   mp_strbuf_printf(p->out, "%s %u: %s", what, step->collective, collective->name);
   for (uint32_t i = 0; i < collective->op->num_operands && i < 4; ++i) {
@@ -37,6 +40,7 @@ static void chip_print_text_targets(const mp_chip_print_t *p, const mp_chip_step
                                     const char *what) {
   mp_strbuf_puts(p->out, what);
   for (uint32_t i = 0; i < step->num_targets; ++i) {
+    MP_ASSERT(step->targets[i] < p->chip_program->num_steps);
     mp_strbuf_printf(p->out, " %u", step->targets[i]);
   }
   if (step->rounds >= 0) mp_strbuf_printf(p->out, ", %lld rounds", (long long)step->rounds);
@@ -59,6 +63,7 @@ static void chip_print_text_flow(const mp_chip_print_t *p, const mp_chip_step_t 
 
 static void chip_print_text_copy(const mp_chip_print_t *p, const mp_chip_step_t *step,
                                  const char *what) {
+  MP_ASSERT(step->copy < p->chip_program->num_copies);
   const mp_chip_copy_t *copy = &p->chip_program->copies[step->copy];
   mp_strbuf_printf(p->out, "%s %u: copy %s host, %.4g MiB", what, step->copy,
                    copy->is_to_host ? "to" : "from", copy->bytes / MP_CHIP_PRINT_MIB);
@@ -67,6 +72,7 @@ static void chip_print_text_copy(const mp_chip_print_t *p, const mp_chip_step_t 
 }
 
 static void chip_print_text_work(const mp_chip_print_t *p, const mp_chip_step_t *step) {
+  MP_ASSERT(step->first < step->end && step->end <= p->chip_program->num_kernels);
   mp_strbuf_printf(p->out, "%u kernels", step->end - step->first);
   chip_print_text_seconds(p, ", ", mp_moment_seconds(step->time));
   mp_strbuf_putc(p->out, '\n');
@@ -144,9 +150,12 @@ static void chip_print_text_head(const mp_chip_print_t *p) {
   }
   mp_strbuf_putc(p->out, '\n');
   if (request->stage >= MP_CHIP_STAGE_MEMORY) mp_chip_print_memory(p);
+  if (request->stage == MP_CHIP_STAGE_SCHEDULE && !request->is_structure) {
+    mp_kernel_basis_print(&request->chip->figures, request->by_figure, p->out);
+  }
 }
 
-// Without links nothing goes on beside work, so kernels are in the order of the program.
+// Compiles without links: no collective overlaps, so kernels are in the order of the program.
 static mp_status_t chip_print_text_unordered(mp_chip_print_t *p) {
   return mp_chip_program_create(p->request->chip, p->request->chip_program->program,
                                 p->fusions.arena, &p->chip_program);

@@ -1,5 +1,7 @@
-// Names and switches of rules.
+// Looks up rules, and switches them off by name.
 #include "sim/chip/rules/chip_rules.h"
+
+#include "sim/base/assert.h"
 
 static const struct {
   const char *compiler, *pass, *meaning;
@@ -32,6 +34,7 @@ const char *mp_chip_rule_meaning(mp_chip_rule_t rule) {
 }
 
 void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule) {
+  MP_ASSERT(rule < MP_CHIP_RULE_COUNT);
   figures->rules.off[(uint32_t)rule / 64] |= (uint64_t)1 << (rule % 64);
 }
 
@@ -42,11 +45,12 @@ static mp_status_t chip_rules_switch_off(mp_str_t name, mp_chip_figures_t *figur
     return NULL;
   }
   const char *nearest = mp_str_nearest(name, g_names, MP_CHIP_RULE_COUNT);
-  return mp_status_make(MP_INVALID_ARGUMENT,
-                        "'%.*s' is no rule of the chip model%s%s%s; `minipod chip --rules` lists "
-                        "them",
-                        MP_STR_ARG(name), nearest == NULL ? "" : ", did you mean '",
-                        nearest == NULL ? "" : nearest, nearest == NULL ? "" : "'?");
+  return mp_status_make(
+      MP_INVALID_ARGUMENT,
+      "'%.*s' is not a rule of the chip model%s%s%s; `minipod chip --rules` lists "
+      "them",
+      MP_STR_ARG(name), nearest == NULL ? "" : ", did you mean '", nearest == NULL ? "" : nearest,
+      nearest == NULL ? "" : "'?");
 }
 
 mp_status_t mp_chip_rules_without(mp_str_t names, mp_chip_figures_t *in_out_figures) {

@@ -1,9 +1,10 @@
-// The rules of the chip model: what is known of the chips' compilers beyond their algorithms, one
-// row each. A rule can be switched off (option `chip_without`) and is measured by what predictions
-// lose without it (tools/chip/ablate.py). A new rule needs at least five programs of the corpus
-// that show it (tests/fixtures/chip/README.md).
+// The rules of the chip model: special cases of compilers that are not in their published
+// algorithms. Each has a row in the table, and can be switched off (option `chip_without`).
+// tools/chip/ablate.py measures how much worse predictions are without each rule. A new rule needs
+// at least five programs of the corpus that show it (tests/fixtures/chip/README.md).
 //
-// A rule is asked only where its condition holds, so that a program has *used* it if it was asked.
+// Code asks for a rule only if the rule's condition holds. So a program *uses* exactly the rules
+// that it asks for.
 #ifndef MINIPOD_SIM_CHIP_RULES_CHIP_RULES_H_
 #define MINIPOD_SIM_CHIP_RULES_CHIP_RULES_H_
 
@@ -20,8 +21,7 @@ typedef enum {
 
 _Static_assert(MP_CHIP_RULE_COUNT <= 64 * MP_CHIP_RULE_WORDS, "the switches have a bit per rule");
 
-// Whether the rule holds on this chip: unless it is switched off. Notes that it was used, if
-// somebody wants to know.
+// Whether the rule is on. Notes that it was used if `figures->rules.used` is set.
 static inline bool mp_chip_rule(const mp_chip_figures_t *figures, mp_chip_rule_t rule) {
   const uint64_t bit = (uint64_t)1 << (rule % 64);
   const uint32_t word = (uint32_t)rule / 64;
@@ -29,15 +29,16 @@ static inline bool mp_chip_rule(const mp_chip_figures_t *figures, mp_chip_rule_t
   return (figures->rules.off[word] & bit) == 0;
 }
 
-// "kept_in_vmem", its compiler ("tpu", "gpu"), its pass ("fuse") and its sentence.
+// The rule's name ("kept_in_vmem"), compiler ("tpu", "gpu", "both"), pass ("fuse") and sentence.
 const char *mp_chip_rule_name(mp_chip_rule_t rule);
 const char *mp_chip_rule_compiler(mp_chip_rule_t rule);
 const char *mp_chip_rule_pass(mp_chip_rule_t rule);
 const char *mp_chip_rule_meaning(mp_chip_rule_t rule);
 
-// Switches one off.
+// Switches a rule off.
 void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule);
-// Switches off those in a list "a,b"; INVALID_ARGUMENT for a name that is none, with the nearest.
+// Switches off the rules of a list "a,b". INVALID_ARGUMENT for an unknown name; the message has the
+// nearest one.
 MP_NODISCARD mp_status_t mp_chip_rules_without(mp_str_t names, mp_chip_figures_t *in_out_figures);
 
 #endif  // MINIPOD_SIM_CHIP_RULES_CHIP_RULES_H_

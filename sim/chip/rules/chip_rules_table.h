@@ -46,10 +46,8 @@
 
 #define MP_CHIP_COST_RULES(X) \
   X(sparse_core, "tpu", "cost", "large lookups of rows run on SparseCores") \
-  X(random_bits_words, "gpu", "cost", \
-    "random bits are written word by word, and another kernel interleaves the words") \
-  X(select_scatter_kernels, "gpu", "cost", \
-    "select_and_scatter is several kernels, whose intermediate arrays are in HBM") \
+  X(expanded_ops, "gpu", "cost", \
+    "random bits and select_and_scatter are several kernels with arrays in HBM between them") \
   X(window_in_vmem, "tpu", "cost", "reduce_window is ten times as fast over operands in VMEM") \
   X(matmul_row_sums, "tpu", "cost", \
     "row sums in the fusion of a large matmul put rows into lanes, with two layout changes") \
@@ -59,61 +57,21 @@
     "a matmul by a vector is a reduction outside of the matmul unit") \
   X(matmul_k_limit, "tpu", "cost", \
     "windows have at most 2,048 of k, and 1,024 of a long k with both operands in HBM") \
-  X(conv_images_in_lanes, "tpu", "cost", \
-    "a convolution with fewer than 128 features has images in lanes if that is faster") \
-  X(conv_group_layout, "tpu", "cost", \
-    "groups of several channels are an outer dimension, with copies around the convolution") \
-  X(conv_weight_gradient, "tpu", "cost", \
-    "a convolution whose window exceeds its result contracts over all of the window") \
-  X(conv_packed_rows, "tpu", "cost", \
-    "a convolution with few input channels contracts over a row of its window at a time") \
-  X(gather_table_layout, "tpu", "cost", \
-    "the table of a gather is copied into the layout that the gather reads") \
-  X(sparse_gather_layout, "tpu", "cost", \
-    "SparseCores write rows of 128 lanes, which are copied into the result's tiles") \
+  X(conv_layouts, "tpu", "cost", \
+    "few channels are packed into k, gradients contract over windows, images may be in lanes") \
+  X(lookup_layouts, "tpu", "cost", \
+    "tables are copied into the layout that a lookup reads, and rows of 128 lanes into tiles") \
   X(scatter_sorted, "tpu", "cost", "the indices of a scatter that adds are sorted first") \
-  X(scatter_layout, "tpu", "cost", \
-    "a scatter into narrow rows writes rows of 128 lanes, which are then copied") \
   X(strided_by_matmul, "tpu", "cost", \
     "strided slices and interior pads in lanes are matmuls by ones and zeros") \
   X(topk_search, "tpu", "cost", \
     "the few largest of long rows are searched for round by round instead of sorted")
 
 #define MP_CHIP_SCHEDULE_RULES(X) \
-  X(counted_loop, "gpu", "schedule", "a loop with a known trip count has no kernels for its condition") \
-  X(overlap_units, "gpu", "schedule", "a collective takes multiprocessors from the work it overlaps with") \
   X(collective_matmul, "tpu", "schedule", \
     "all_gathers and reduce_scatters become rings that overlap with parts of a matmul") \
-  X(ring_group_limit, "tpu", "schedule", \
-    "groups of more than 32 members have no collective matmuls") \
-  X(ring_link_gain, "tpu", "schedule", \
-    "no collective matmul where the collective is as fast with all of the group's links") \
-  X(ring_least_work, "tpu", "schedule", \
-    "no collective matmul if the matmul takes less than 1.08 times a message of the ring") \
-  X(ring_one_consumer, "tpu", "schedule", \
-    "an all_gather that several matmuls read in the same parts is not a ring") \
-  X(ring_choice, "tpu", "schedule", \
-    "of an operand's all_gather and a sum, the estimated times decide which is a ring") \
-  X(scatter_as_all_reduce, "tpu", "schedule", \
-    "a reduce_scatter without a ring overlaps as an all_reduce does") \
-  X(whole_reduce_scatter, "tpu", "schedule", \
-    "a reduce_scatter of all devices without a ring is an all_reduce and a slice") \
-  X(whole_all_gather, "tpu", "schedule", \
-    "an all_gather of all devices, if more than 32, is an all_reduce of whole arrays") \
-  X(short_gather_sum, "tpu", "schedule", \
-    "an all_gather of parts with fewer than 128 elements is an all_reduce") \
-  X(small_all_reduce_sync, "tpu", "schedule", \
-    "all_reduces of less than 64 KiB do not overlap with compute") \
-  X(combine_all_reduce_only, "tpu", "schedule", \
-    "only all_reduces are combined, not reduce_scatters and all_gathers") \
-  X(gather_in_matmul, "tpu", "schedule", \
-    "an all_gather overlaps only with matmuls, whose kernels carry it") \
-  X(permutes_async, "both", "schedule", \
-    "collective_permutes have a start and a done even if nothing is in between") \
-  X(scalars_hide_nothing, "tpu", "schedule", \
-    "work of the scalar unit alone does not make a collective asynchronous") \
-  X(host_fetch_early, "tpu", "schedule", \
-    "a loop on several devices copies from the host in the iteration before")
+  X(whole_sums, "tpu", "schedule", \
+    "other collectives of all devices, and all_gathers of few elements, are all_reduces")
 
 #define MP_CHIP_MEMORY_RULES(X) \
   X(received_results, "tpu", "memory", "what a collective gathered or permuted is copied to the program's result") \

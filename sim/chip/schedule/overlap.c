@@ -2,9 +2,8 @@
 
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/rules/chip_rules.h"
-
-enum { MP_OVERLAP_LANES = 128 };  // of a TPU's vector
 
 static const char *const k_order_names[] = {
 #define ORDER_NAME(name, text) [MP_OVERLAP_##name] = text,
@@ -56,63 +55,56 @@ static mp_overlap_t overlap_of_kind(const mp_chip_figures_t *figures, mp_collect
 }
 
 mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
-  const bool is_sum = kind == MP_COLLECTIVE_REDUCE_SCATTER;
-  if (is_sum && figures->compiler == MP_CHIP_COMPILER_TPU &&
-      mp_chip_rule(figures, MP_CHIP_RULE_scatter_as_all_reduce)) {
+  if (kind == MP_COLLECTIVE_REDUCE_SCATTER && figures->compiler == MP_CHIP_COMPILER_TPU) {
     return overlap_of_kind(figures, MP_COLLECTIVE_ALL_REDUCE);
   }
   return figures->overlap_no_ring == 0 ? MP_OVERLAP_SYNC : MP_OVERLAP_ASYNC;
 }
 
-// A ring has the links of one dimension, the collective those of all, and a ring's first and last
-// messages go on beside nothing. So its partitioner compares, with n members along k dimensions and
-// a matmul that takes longer than the ring: 2/n of the ring's time with 1/k of it.
-// Where `overlap.ring_dims` does not say so, any group is a line to it.
-bool mp_overlap_may_ring(const mp_chip_figures_t *figures, uint32_t members, uint32_t num_dims) {
-  const bool is_line = num_dims == 0 || figures->overlap_ring_dims != 1;
-  return members > 2 * (is_line ? 1 : num_dims) ||
-         !mp_chip_rule(figures, MP_CHIP_RULE_ring_link_gain);
+// A ring uses the links of one dimension in both directions, the whole collective those of all. The
+// ring's first message overlaps with nothing.
+bool mp_overlap_ring_is_faster(const mp_chip_figures_t *figures, const mp_overlap_ring_t *ring) {
+  MP_ASSERT(ring->message >= 0 && ring->matmul >= 0);
+  const bool has_dims = figures->overlap_ring_dims == 1 && ring->num_dims > 1;
+  const double messages = ring->members / 2.0 * ring->message;
+  const double first = mp_figure_or(figures->overlap_ring_work, 0) * ring->message;
+  return first + fmax(messages, ring->matmul) <
+             messages / (has_dims ? ring->num_dims : 1) + ring->matmul &&
+         mp_chip_rule(figures, MP_CHIP_RULE_collective_matmul);
 }
 
 bool mp_overlap_is_carried(const mp_chip_figures_t *figures) {
-  return figures->overlap_carried == 1 && mp_chip_rule(figures, MP_CHIP_RULE_gather_in_matmul);
+  return figures->overlap_carried == 1;
 }
 
-bool mp_overlap_gathers_whole(const mp_chip_figures_t *figures, uint32_t members) {
-  return figures->overlap_whole_gathers == 1 && members > figures->overlap_ring_members &&
-         mp_chip_rule(figures, MP_CHIP_RULE_whole_all_gather);
-}
-
-bool mp_overlap_sums_short(const mp_chip_figures_t *figures, int64_t elements) {
-  return figures->compiler == MP_CHIP_COMPILER_TPU && elements < MP_OVERLAP_LANES &&
-         mp_chip_rule(figures, MP_CHIP_RULE_short_gather_sum);
+bool mp_overlap_sums_whole(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
+                           uint32_t members, double elements, bool is_of_all) {
+  enum { LANES = 128 };
+  const bool is_gather = kind == MP_COLLECTIVE_ALL_GATHER;
+  const bool is_scatter = kind == MP_COLLECTIVE_REDUCE_SCATTER;
+  const bool is_short = is_gather && figures->compiler == MP_CHIP_COMPILER_TPU && elements < LANES;
+  const bool may_all =
+      (is_scatter && figures->overlap_whole_sums == 1) ||
+      (is_gather && figures->overlap_whole_gathers == 1 && members > figures->overlap_ring_members);
+  return (is_short || (is_of_all && may_all)) && mp_chip_rule(figures, MP_CHIP_RULE_whole_sums);
 }
 
 bool mp_overlap_is_too_small(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
                              double bytes) {
-  return kind == MP_COLLECTIVE_ALL_REDUCE && bytes < mp_figure_or(figures->overlap_least, 0) &&
-         mp_chip_rule(figures, MP_CHIP_RULE_small_all_reduce_sync);
+  return kind == MP_COLLECTIVE_ALL_REDUCE && bytes < mp_figure_or(figures->overlap_least, 0);
 }
 
 bool mp_overlap_may_combine(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
   if (kind == MP_COLLECTIVE_ALL_REDUCE) return true;
-  if (kind != MP_COLLECTIVE_REDUCE_SCATTER && kind != MP_COLLECTIVE_ALL_GATHER) return false;
-  return figures->compiler != MP_CHIP_COMPILER_TPU ||
-         !mp_chip_rule(figures, MP_CHIP_RULE_combine_all_reduce_only);
-}
-
-bool mp_overlap_sums_whole(const mp_chip_figures_t *figures) {
-  return figures->overlap_whole_sums == 1 &&
-         mp_chip_rule(figures, MP_CHIP_RULE_whole_reduce_scatter);
+  return figures->compiler != MP_CHIP_COMPILER_TPU &&
+         (kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_GATHER);
 }
 
 mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
                               uint32_t members) {
   const mp_overlap_t order = overlap_of_kind(figures, kind);
-  const double most = figures->overlap_ring_members;  // absent: NaN, to which nothing compares
-  if (order != MP_OVERLAP_DECOMPOSED || !(members > most) ||
-      !mp_chip_rule(figures, MP_CHIP_RULE_ring_group_limit)) {
-    return order;
-  }
-  return mp_overlap_without_ring(figures, kind);
+  // Without `overlap.ring_members` the bound is NaN, and no number of members exceeds it.
+  const bool is_large = members > figures->overlap_ring_members;
+  return order == MP_OVERLAP_DECOMPOSED && is_large ? mp_overlap_without_ring(figures, kind)
+                                                    : order;
 }

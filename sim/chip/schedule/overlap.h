@@ -34,21 +34,25 @@ mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_ki
 // absent; scatters on TPUs as all_reduces are.
 mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
 
-// Whether a ring could be sooner done than the collective of the group, whose members lie along so
-// many dimensions of the network.
-bool mp_overlap_may_ring(const mp_chip_figures_t *figures, uint32_t members, uint32_t num_dims);
+// What decides whether a matmul becomes a collective matmul.
+typedef struct {
+  uint32_t members, num_dims;  // chips of the group, and the dimensions of the network they span
+  double message;              // seconds of one member's part on a link
+  double matmul;               // seconds at the chip's peak rate
+} mp_overlap_ring_t;
+
+// Whether the ring with the matmul takes less time than the matmul after the whole collective.
+bool mp_overlap_ring_is_faster(const mp_chip_figures_t *figures, const mp_overlap_ring_t *ring);
 
 // Whether gathers go on beside work in kernels of matmuls alone: without one before their end they
 // are waited for.
 bool mp_overlap_is_carried(const mp_chip_figures_t *figures);
 
-// Whether a group of all devices that has too many members for rings gathers by adding up whole
-// arrays.
-bool mp_overlap_gathers_whole(const mp_chip_figures_t *figures, uint32_t members);
-
-// Whether vectors of which each member has so many elements are gathered by adding up whole ones:
-// on TPUs those that fill no row of lanes.
-bool mp_overlap_sums_short(const mp_chip_figures_t *figures, int64_t elements);
+// Whether a collective that is no ring becomes an all_reduce of the whole array: on TPUs an
+// all_gather whose parts have fewer `elements` than a row of lanes, and, on chips whose file says
+// so, collectives of all devices.
+bool mp_overlap_sums_whole(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
+                           uint32_t members, double elements, bool is_of_all);
 
 // Whether a collective of so many bytes is waited for whatever its kind may do: an all_reduce of
 // less than `overlap.least`.
@@ -58,9 +62,5 @@ bool mp_overlap_is_too_small(const mp_chip_figures_t *figures, mp_collective_kin
 // Whether several of a kind may be made one: all_reduces, and on others than TPUs reduce_scatters
 // and all_gathers.
 bool mp_overlap_may_combine(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
-
-// Whether a reduce_scatter of all devices of which no ring is made is an all_reduce of the whole
-// array, of which each member takes its part.
-bool mp_overlap_sums_whole(const mp_chip_figures_t *figures);
 
 #endif  // MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_

@@ -1,57 +1,33 @@
-// What a launch of a program would take, without launching it.
-//
-// A replay without paths goes round every loop once, and so tells what one round takes. Loops whose
-// rounds are known (mp_cmd_t.rounds) then count as often as they go round, on the average of the
-// devices: between rounds, devices do not come apart.
+// What a launch of a program would take, without launching it: a replay without paths, in which
+// loops go round as often as the program says, or once.
 #include <math.h>
 
 #include "sim/base/alloc.h"
 #include "sim/model/clock/model_impl.h"
 
-// Multiplies the visits of a loop's steps. The replay was at its condition twice and in its body
-// once.
-static void estimate_count_loop(const mp_chip_program_t *chip_program, uint32_t branch,
-                                double *visits) {
-  const mp_chip_step_t *exit = &chip_program->steps[branch];
-  const double rounds = (double)exit->rounds;
-  const mp_chip_step_t *edge = &chip_program->steps[exit->targets[0] - 1];
-  if (rounds < 0 || edge->kind != MP_CHIP_STEP_JUMP || edge->targets[0] > branch) return;
-  for (uint32_t s = edge->targets[0]; s < exit->targets[0]; ++s) {
-    visits[s] *= s <= branch ? (rounds + 1) / 2 : rounds;
+// Kernels share the time of their step in proportion to their own.
+static void estimate_add_figures(const mp_chip_program_t *chip_program, const mp_chip_step_t *step,
+                                 double seconds, mp_model_estimate_t *estimate) {
+  double all = 0;
+  for (uint32_t k = step->first; k < step->end; ++k) all += chip_program->kernels[k].seconds;
+  for (uint32_t k = step->first; k < step->end && all > 0; ++k) {
+    const mp_chip_kernel_t *kernel = &chip_program->kernels[k];
+    estimate->by_figure[kernel->figure] += seconds * kernel->seconds / all;
   }
 }
 
-// Adds what the launch takes longer than its replay, because its loops go round more often than
-// once.
-static void estimate_add_rounds(const mp_chip_program_t *chip_program,
-                                const mp_replay_books_t *books, double *visits,
-                                mp_model_estimate_t *estimate) {
-  double moments = 0, work = 0;
-  for (uint32_t s = 0; s < chip_program->num_steps; ++s) visits[s] = 1;
-  for (uint32_t s = 0; s < chip_program->num_steps; ++s) {
-    if (chip_program->steps[s].kind == MP_CHIP_STEP_BRANCH)
-      estimate_count_loop(chip_program, s, visits);
-  }
+static void estimate_add_work(const mp_chip_program_t *chip_program, const mp_replay_books_t *books,
+                              mp_model_estimate_t *estimate) {
   for (uint32_t s = 0; s < chip_program->num_steps; ++s) {
     const mp_chip_step_t *step = &chip_program->steps[s];
-    double once = (double)books->times[s];
-    if (step->kind == MP_CHIP_STEP_MEET || step->kind == MP_CHIP_STEP_SEND ||
-        step->kind == MP_CHIP_STEP_RECV || step->kind == MP_CHIP_STEP_DONE) {
-      const mp_replay_meetings_t *met = &books->meetings[step->collective];
-      once += (double)(met->members - met->hidden) + (double)met->waiting;
-    }
-    if (step->kind == MP_CHIP_STEP_AWAIT) once += (double)books->copies[step->copy].exposed;
-    moments += (visits[s] - 1) * once / books->num_devices;
-    if (step->kind == MP_CHIP_STEP_WORK || step->kind == MP_CHIP_STEP_LOCAL) {
-      work += visits[s] * once / books->num_devices;
-    }
+    if (step->kind != MP_CHIP_STEP_WORK && step->kind != MP_CHIP_STEP_PART) continue;
+    const double seconds = mp_moment_seconds(books->times[s]) / books->num_devices;
+    estimate->work_seconds += seconds;
+    estimate_add_figures(chip_program, step, seconds, estimate);
   }
-  estimate->seconds += moments / MP_MOMENTS_PER_SECOND;
-  estimate->work_seconds = work / MP_MOMENTS_PER_SECOND;
 }
 
-static mp_status_t estimate(mp_model_program_t *program, double *visits,
-                            mp_model_estimate_t *out_estimate) {
+static mp_status_t estimate(mp_model_program_t *program, mp_model_estimate_t *out_estimate) {
   const mp_path_t nothing = {0};
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     program->starts[i] = 0;
@@ -63,20 +39,16 @@ static mp_status_t estimate(mp_model_program_t *program, double *visits,
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     if (program->ends[i] > last) last = program->ends[i];
   }
-  out_estimate->seconds = mp_moment_seconds(last);
-  estimate_add_rounds(program->chip_program, mp_replay_books(program->replay), visits,
-                      out_estimate);
+  *out_estimate = (mp_model_estimate_t){.seconds = mp_moment_seconds(last)};
+  estimate_add_work(program->chip_program, mp_replay_books(program->replay), out_estimate);
   return NULL;
 }
 
 mp_status_t mp_model_program_estimate(mp_model_program_t *program,
                                       mp_model_estimate_t *out_estimate) {
-  double *visits = mp_calloc(program->chip_program->num_steps, sizeof(*visits));
-  MP_RETURN_IF_NULL(visits);
   mp_lock(&program->model->lock);
-  mp_status_t status = estimate(program, visits, out_estimate);
+  mp_status_t status = estimate(program, out_estimate);
   mp_unlock(&program->model->lock);
-  mp_free(visits);
   return status;
 }
 

@@ -56,7 +56,8 @@ uint32_t mp_model_program_branch(const mp_model_program_t *program, uint32_t con
 // One launch on an idle pod.
 typedef struct {
   double seconds;
-  double work_seconds;  // kernels and local control flow, the mean of the devices
+  double work_seconds;                // kernels and local control flow, the mean of the devices
+  double by_figure[MP_FIGURE_COUNT];  // of these, by the parameter that decides each kernel
 } mp_model_estimate_t;
 
 // Loops go round as often as the program says (mp_cmd_t.rounds), or once where it does not.

@@ -257,6 +257,7 @@ static mp_status_t report_print_into(mp_report_t *report, mp_arena_t *arena,
   mp_report_table_t table = {
       .pod = pod,
       .network = mp_model_network(report->model),
+      .figures = &mp_model_chip(report->model)->figures,
       .now = books.now,
       .host = books.host,
       .launches = books.launches,

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "sim/chip/basis/kernel_basis.h"
 #include "sim/model/report/report_table.h"
 #include "sim/model/report/report_text.h"
 
@@ -217,5 +218,6 @@ void mp_report_table_program(const mp_report_table_t *table, const mp_report_pro
   if (row->num_collectives != 0) report_details_collectives(table, row, out);
   report_details_memory(row, out);
   if (row->num_copies != 0) report_details_copies(row, out);
+  mp_kernel_basis_print(table->figures, row->by_figure, out);
   if (row->num_ops != 0) report_details_ops(row, out);
 }

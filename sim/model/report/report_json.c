@@ -2,6 +2,7 @@
 // all adds up.
 #include <inttypes.h>
 
+#include "sim/chip/basis/kernel_basis.h"
 #include "sim/model/report/report_table.h"
 
 // A member of an object; the first one has no comma before it.
@@ -224,6 +225,9 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
   report_json_put_copies(row, out);
   report_json_put_guesses(row, out);
   report_json_put_ops(row, out);
+  report_json_put_number(
+      "unsure",
+      mp_kernel_basis_unsure(table->figures, row->by_figure) * mp_moment_seconds(row->work), out);
   report_json_put_classes(row, out);
   report_json_put_layers(row, out);
   report_json_put_findings(row, out);

@@ -126,6 +126,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
     to->classes[c].flops += from->classes[c].flops;
     to->classes[c].recomputed += from->classes[c].recomputed;
   }
+  for (int i = 0; i < MP_FIGURE_COUNT; ++i) to->by_figure[i] += from->by_figure[i];
   for (uint32_t i = 0; i < from->num_ops; ++i) report_merge_op(to, &from->op[i]);
   for (uint32_t i = 0; i < from->num_layers; ++i) report_merge_layer(to, &from->layer[i]);
   to->guessed += from->guessed;

@@ -192,6 +192,7 @@ static void report_rows_add_part(void *context, const mp_step_part_t *part) {
       .bytes = part->kernel->bytes,
       .time = part->end - part->begin,
   };
+  m->row->by_figure[part->kernel->figure] += (double)op.time;
   if (step->status == NULL) {
     step->status = mp_report_place(m->places, part->kernel->op->loc, &op.place);
   }

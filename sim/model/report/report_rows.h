@@ -136,6 +136,7 @@ typedef struct {
   mp_report_copy_t *copy;  // likewise
   mp_chip_memory_t memory;
   mp_report_class_t classes[MP_WORK_CLASS_COUNT];
+  double by_figure[MP_FIGURE_COUNT];  // moments of kernels, by the parameter that decides each
   uint32_t num_ops;
   mp_report_op_t *op;  // likewise
   uint32_t num_layers;

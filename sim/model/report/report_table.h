@@ -7,7 +7,8 @@
 typedef struct {
   const mp_pod_t *pod;
   const mp_network_t *network;  // for the names of links
-  mp_moment_t now, host;        // virtual
+  const mp_chip_figures_t *figures;
+  mp_moment_t now, host;  // virtual
   uint64_t launches, transfers;
   uint64_t pending, lost;  // what is not in the rows
   double late, pace;       // as in mp_model_books_t
@@ -41,16 +42,16 @@ void mp_report_table_sort(mp_report_table_t *table);
 // ("seconds", summed over launches) or of all its devices together ("available" and what it is made
 // of: "work", "collective", "waiting", and "idle", which is none of these). "devices" are those
 // that it is compiled for, "runs" those that took part in its launches, added up. The rows of "ops"
-// add up to "work" with "other_work", those of "collectives" to "collective" with
-// "other_collective". "classes" are all of "work" by kinds of kernels; their "flops", too, are
-// sums. "layers" are all of it again, by the names of the user's framework; "members" and
-// "first_members" (global ids) of a collective say which devices meet: of its largest group.
-// "guessed" are the branches taken ("branches": how many there are) and rounds gone (0 branches)
-// where a value that is absent decides; "guesses" counts them all. Of programs that a paced or
-// virtual clock has seen twice, "every" is the time from one launch to the next, and "every_host"
-// what of it is the host's own work. "findings" of a program are what could be done otherwise, with
-// times of all its devices, and those of the whole are devices that are slow. Programs are sorted
-// as in the table, all of them.
+// add up to "work" with "other_work", of which "unsure" rests on estimated or copied parameters,
+// those of "collectives" to "collective" with "other_collective". "classes" are all of "work" by
+// kinds of kernels; their "flops", too, are sums. "layers" are all of it again, by the names of the
+// user's framework; "members" and "first_members" (global ids) of a collective say which devices
+// meet: of its largest group. "guessed" are the branches taken ("branches": how many there are) and
+// rounds gone (0 branches) where a value that is absent decides; "guesses" counts them all. Of
+// programs that a paced or virtual clock has seen twice, "every" is the time from one launch to the
+// next, and "every_host" what of it is the host's own work. "findings" of a program are what could
+// be done otherwise, with times of all its devices, and those of the whole are devices that are
+// slow. Programs are sorted as in the table, all of them.
 MP_NODISCARD mp_status_t mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_

@@ -47,6 +47,20 @@ def test_json_has_the_kernels_and_their_arrays(softmax):
   assert {access["space"] for kernel in row["kernels"] for access in kernel["reads"]} == {"HBM", "VMEM"}
 
 
+def test_the_share_that_rests_on_estimates_is_printed(softmax, tmp_path):
+  assert "rests on" not in minipod("chip", "--target", "v5e", softmax).stdout, "all of it is from libtpu"
+  assert "  100 % of this time rests on estimated or copied parameters: memory.share" in (
+      minipod("chip", "--target", "h200", softmax).stdout), "an H100's"
+  assert "rests on" not in minipod("chip", "--structure", "--target", "h200", softmax).stdout
+  factors = tmp_path / "factors.mlir"
+  factors.write_text(jax.jit(jnp.linalg.cholesky).lower(jax.ShapeDtypeStruct((512, 512), jnp.float32)).as_text())
+  line = next(line for line in minipod("chip", "--target", "v5e", factors).stdout.splitlines() if "rests on" in line)
+  percent = int(line.split()[0])
+  assert 50 < percent < 100 and "parameters: linalg.column, " in line and len(line) <= 100
+  row = json.loads(minipod("chip", "--summary", "--target", "v5e", factors).stdout)
+  assert round(100 * row["unsure_seconds"] / row["work_seconds"]) == percent
+
+
 def test_a_copy_is_made_where_layouts_differ(tmp_path):
   """Batches of small matrices lie with the batch in the lanes, which matmuls do not read."""
   def attend(q, k):
@@ -75,7 +89,7 @@ def test_rules_are_listed_and_switched_off(softmax):
                                variables={"MINIPOD_CHIP_WITHOUT": "rows_close"}).stdout)
   assert without["num_kernels"] == row["without"]["rows_close"]["num_kernels"] > row["base"]["num_kernels"]
   error = minipod("chip", "--target", "h100", softmax, code=1, variables={"MINIPOD_CHIP_WITHOUT": "rows_clos"}).stderr
-  assert "'rows_clos' is no rule of the chip model, did you mean 'rows_close'?" in error
+  assert "'rows_clos' is not a rule of the chip model, did you mean 'rows_close'?" in error
 
 
 def test_a_pod_must_be_large_enough(tmp_path):

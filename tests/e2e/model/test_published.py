@@ -25,6 +25,13 @@ def test_the_recorded_figures(word, count):
   assert len(rows) == count and set(rows) <= set(recorded)
 
 
+def test_the_recorded_unseen_rows():
+  done = subprocess.run([sys.executable, FOLDER / "unseen.py", "--recorded"], capture_output=True, text=True, timeout=60)
+  assert done.returncode == 0, done.stderr
+  rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+  assert len(rows) > 99 and set(rows) <= set((FOLDER / "README.md").read_text().splitlines())
+
+
 def test_what_a_step_says():
   """Most of its collectives overlap with compute."""
   model = {"emb": 1024, "heads": 8, "mlp": 4096, "layers": 2, "batch": 32}

@@ -107,6 +107,25 @@ def test_estimates_count_rounds(function):
   assert abs(estimate - taken) < 0.001 * taken + 1e-12, (estimate, taken)
 
 
+def test_a_gather_beside_a_loop_delays_only_its_first_rounds():
+  out = scenario.run("""
+      import minipod
+      mesh = Mesh(np.array(jax.devices()), ("i",))
+      gather = lambda x: lax.all_gather(x, "i", tiled=True)
+      rounds = lambda x: lax.fori_loop(0, 9, lambda i, x: gather(x @ x)[:64] / 4, x)
+      f = jax.jit(jax.shard_map(lambda x: gather(jnp.tile(x, (64, 64))).T @ rounds(x)[:1].repeat(8 * 64 * 64, 0),
+                                mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False))
+      x = jax.device_put(jnp.ones((8 * 64, 64)), NamedSharding(mesh, P("i")))
+      estimate = f.lower(x).compile().cost_analysis()["optimal_seconds"]
+      jax.block_until_ready(f(x))
+      before = minipod.virtual_time()
+      jax.block_until_ready(f(x))
+      print(estimate, minipod.virtual_time() - before)
+      """, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="7x:2x2x1 launch_latency:0", MINIPOD_VALUES="shapes")
+  estimate, taken = map(float, out.split())
+  assert abs(estimate - taken) < 0.001 * taken, (estimate, taken)
+
+
 def test_lines_are_the_users(tmp_path):
   """Work that the package does for a user's call belongs to the line of that call."""
   script = tmp_path / "script.py"

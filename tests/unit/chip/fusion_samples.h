@@ -2,7 +2,7 @@
 #ifndef MINIPOD_TESTS_UNIT_CHIP_FUSION_SAMPLES_H_
 #define MINIPOD_TESTS_UNIT_CHIP_FUSION_SAMPLES_H_
 
-#include "sim/chip/spaces/spaces.h"
+#include "sim/chip/chip_compile.h"
 #include "sim/plan/compile.h"
 #include "tests/unit/support/op_samples.h"
 
@@ -19,8 +19,7 @@ static inline found_t find_with(const mp_chip_figures_t *figures, const char *te
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&f.arena));
   assert_ok(mp_compile_module(module, &request, &f.program));
-  assert_ok(mp_chip_fusions_find(f.program->partitioned, figures, f.arena, &f.fusions));
-  assert_ok(mp_spaces_assign(f.program->partitioned, figures, f.arena, &f.fusions));
+  assert_ok(mp_chip_make_fusions(f.program->partitioned, figures, f.arena, &f.fusions));
   return f;
 }
 

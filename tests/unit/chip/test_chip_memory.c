@@ -1,6 +1,6 @@
 // What programs need of a chip's memory, by hand: lives, shared places, loops, branches, donation.
+#include "sim/chip/chip_compile.h"
 #include "sim/chip/chip_program.h"
-#include "sim/chip/spaces/spaces.h"
 #include "sim/plan/compile.h"
 #include "tests/unit/support/op_samples.h"
 
@@ -329,8 +329,7 @@ static void assert_with_ring(const char *text, mp_opcode_t matmul, mp_opcode_t c
   const mp_memory_rings_t rings = {1, &ring};
   mp_chip_fusions_t fusions;
   mp_chip_memory_t memory;
-  assert_ok(mp_chip_fusions_find(p.program->partitioned, &chip.figures, p.arena, &fusions));
-  assert_ok(mp_spaces_assign(p.program->partitioned, &chip.figures, p.arena, &fusions));
+  assert_ok(mp_chip_make_fusions(p.program->partitioned, &chip.figures, p.arena, &fusions));
   assert_ok(mp_chip_memory_plan(&chip.figures, &fusions, p.program, &rings, p.arena, &memory));
   assert_int_equal(memory.device.temporaries, expected);
   plan_end(&p);

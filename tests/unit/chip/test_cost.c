@@ -458,7 +458,8 @@ static void a_decomposition_goes_column_by_column(void **state) {
             6400);
 }
 
-#define GROUPS "tensor<4x300x64xf32>"
+#define GROUPS  "tensor<4x300x64xf32>"
+#define RESULTS "tensor<4x300x32xf32>"
 
 // Rows go by 128 at a time, by the matrix of their group: once more where the next one begins.
 static void each_group_goes_through_its_own_rows(void **state) {
@@ -488,6 +489,37 @@ static void each_group_goes_through_its_own_rows(void **state) {
   assert_float_equal(more, (3 + 4 - 1) * 2e-6, 1e-12);
 }
 
+// The gradient of the matrices: each group sums up its own rows.
+static void each_group_sums_its_own_rows(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<300x64xf32>, %g: tensor<300x32xf32>, %m: tensor<4x300x64xi1>, "
+      "%n: tensor<4x300x32xi1>) -> tensor<4x64x32xf32> {\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%0 = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<300x64xf32>) -> " GROUPS
+      "\n"
+      "%1 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> " GROUPS
+      "\n"
+      "%2 = stablehlo.select %m, %0, %1 : tensor<4x300x64xi1>, " GROUPS
+      "\n"
+      "%3 = stablehlo.broadcast_in_dim %g, dims = [1, 2] : (tensor<300x32xf32>) -> " RESULTS
+      "\n"
+      "%4 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> " RESULTS
+      "\n"
+      "%5 = stablehlo.select %n, %3, %4 : tensor<4x300x32xi1>, " RESULTS
+      "\n"
+      "%6 = stablehlo.dot_general %2, %5, batching_dims = [0] x [0], contracting_dims = [1] x "
+      "[1] : (" GROUPS ", " RESULTS
+      ") -> tensor<4x64x32xf32>\n"
+      "return %6 : tensor<4x64x32xf32>\n}\n";
+  mp_chip_t chip = bare_chip();
+  chip.flops[MP_FLOP_F32] = 1e12;
+  chip.vector_flops = 1e15;
+  const double all = program_seconds(&chip, text);
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  assert_float_equal(program_seconds(&chip, text) / all, (3 + 4 - 1) * 128.0 / (4 * 300), 1e-3);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_count_by_kind),
@@ -512,6 +544,7 @@ int main(void) {
       cmocka_unit_test(gradients_of_largest_elements_are_three_kernels_on_gpus),
       cmocka_unit_test(a_decomposition_goes_column_by_column),
       cmocka_unit_test(each_group_goes_through_its_own_rows),
+      cmocka_unit_test(each_group_sums_its_own_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,10 +169,10 @@ static void stacks_of_scans_lie_on_the_host(void **state) {
 static void rounds_fetch_for_the_next_one(void **state) {
   (void)state;
   made_t m = make_for(MP_CHIP_COMPILER_TPU, SCANS("pinned_host"), 1);
-  expect_steps(m.chip_program, "wwbcwawjwbcwawj.");
+  expect_steps(m.chip_program, "wbcwawjbcwawj.");
   end(&m);
   m = make_for(MP_CHIP_COMPILER_TPU, SCANS("pinned_host"), 2);
-  expect_steps(m.chip_program, "wwbcwawjwbcwawj.");
+  expect_steps(m.chip_program, "wbcwawjbcwawj.");
   end(&m);
   m = make_for(MP_CHIP_COMPILER_GPU, SCANS("pinned_host"), 2);
   expect_steps(m.chip_program, "wbcwawjwbcwawj.");

@@ -1,4 +1,5 @@
 // The order of nodes in which collectives go on beside work, by hand.
+#include <math.h>
 #include <stdio.h>
 
 #include "sim/chip/schedule/combine.h"
@@ -132,7 +133,8 @@ static void what_is_no_ring_is_done_as_figures_say(void **state) {
   const mp_collective_kind_t gather = MP_COLLECTIVE_ALL_GATHER;
   const mp_collective_kind_t scatter = MP_COLLECTIVE_REDUCE_SCATTER;
   assert_int_equal(mp_overlap_without_ring(&figures, scatter), MP_OVERLAP_ASYNC);
-  assert_false(mp_overlap_is_carried(&figures) || mp_overlap_sums_whole(&figures));
+  assert_false(mp_overlap_is_carried(&figures));
+  assert_false(mp_overlap_sums_whole(&figures, scatter, 64, 4096, true));
   figures.compiler = MP_CHIP_COMPILER_TPU;
   figures.overlap_ring_members = 32;
   assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_ASYNC);
@@ -141,8 +143,12 @@ static void what_is_no_ring_is_done_as_figures_say(void **state) {
   assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_SYNC);
   assert_int_equal(mp_overlap_order(&figures, gather, 33), MP_OVERLAP_SYNC);
   assert_int_equal(mp_overlap_order(&figures, gather, 32), MP_OVERLAP_DECOMPOSED);
-  figures.overlap_carried = figures.overlap_whole_sums = 1;
-  assert_true(mp_overlap_is_carried(&figures) && mp_overlap_sums_whole(&figures));
+  figures.overlap_carried = figures.overlap_whole_sums = figures.overlap_whole_gathers = 1;
+  assert_true(mp_overlap_is_carried(&figures));
+  assert_true(mp_overlap_sums_whole(&figures, scatter, 16, 4096, true));
+  assert_false(mp_overlap_sums_whole(&figures, scatter, 16, 4096, false));
+  assert_true(mp_overlap_sums_whole(&figures, gather, 33, 4096, true));
+  assert_false(mp_overlap_sums_whole(&figures, gather, 32, 4096, true));
 }
 
 // Vectors that fill no row of lanes are added up, exchanges are permutes, and of sums alone several
@@ -150,11 +156,12 @@ static void what_is_no_ring_is_done_as_figures_say(void **state) {
 static void tpus_add_up_short_vectors(void **state) {
   (void)state;
   mp_chip_figures_t figures = mp_chip_figures_none();
-  assert_false(mp_overlap_sums_short(&figures, 1));
+  const mp_collective_kind_t gather = MP_COLLECTIVE_ALL_GATHER;
+  assert_false(mp_overlap_sums_whole(&figures, gather, 4, 1, false));
   assert_true(mp_overlap_may_combine(&figures, MP_COLLECTIVE_ALL_GATHER));
   figures.compiler = MP_CHIP_COMPILER_TPU;
-  assert_true(mp_overlap_sums_short(&figures, 127));
-  assert_false(mp_overlap_sums_short(&figures, 128));
+  assert_true(mp_overlap_sums_whole(&figures, gather, 4, 127, false));
+  assert_false(mp_overlap_sums_whole(&figures, gather, 4, 128, false));
   assert_true(mp_overlap_may_combine(&figures, MP_COLLECTIVE_ALL_REDUCE));
   assert_false(mp_overlap_may_combine(&figures, MP_COLLECTIVE_ALL_GATHER));
   assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_EXCHANGE, 4), MP_OVERLAP_ASYNC);
@@ -176,22 +183,33 @@ static void assert_leaders(uint32_t count, const uint64_t *keys, uint32_t num_ed
   mp_arena_release(arena);
 }
 
-// A 7x's SparseCores take over sums of 64 KiB and more; other kinds, and other chips, know no
-// least.
-// Groups of two win nothing with a ring, nor, where groups have the links of all dimensions, those
-// of 2x2 chips; cubes of eight do.
-static void rings_need_members(void **state) {
-  (void)state;
-  mp_chip_figures_t figures = mp_chip_figures_none();
-  assert_false(mp_overlap_may_ring(&figures, 2, 1));
-  assert_true(mp_overlap_may_ring(&figures, 4, 2));
-  figures.overlap_ring_dims = 1;
-  assert_false(mp_overlap_may_ring(&figures, 2, 0));
-  assert_true(mp_overlap_may_ring(&figures, 4, 1));
-  assert_false(mp_overlap_may_ring(&figures, 4, 2));
-  assert_true(mp_overlap_may_ring(&figures, 8, 3));
+static bool is_ring(const mp_chip_figures_t *figures, uint32_t members, uint32_t num_dims,
+                    double matmul) {
+  const mp_overlap_ring_t ring = {members, num_dims, 1, matmul};
+  return mp_overlap_ring_is_faster(figures, &ring);
 }
 
+// The matmul has to take longer than the ring's first message. A group of two gains nothing, nor,
+// if groups have the links of all dimensions, do 2x2 chips; cubes of eight do.
+static void rings_are_made_where_they_are_faster(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  figures.overlap_ring_work = 1.08;
+  assert_false(is_ring(&figures, 2, 1, 100));
+  assert_true(is_ring(&figures, 4, 2, 100));
+  assert_true(is_ring(&figures, 16, 2, 1.1));
+  assert_false(is_ring(&figures, 16, 2, 1.07));
+  figures.overlap_ring_dims = 1;
+  assert_false(is_ring(&figures, 2, 0, 100));
+  assert_true(is_ring(&figures, 4, 1, 100));
+  assert_false(is_ring(&figures, 4, 2, 100));
+  assert_true(is_ring(&figures, 8, 3, 100));
+  figures.overlap_ring_work = INFINITY;
+  assert_false(is_ring(&figures, 16, 1, 100));
+}
+
+// A 7x's SparseCores take over sums of 64 KiB and more; other kinds, and other chips, know no
+// least.
 static void small_sums_are_waited_for(void **state) {
   (void)state;
   mp_chip_figures_t figures = mp_chip_figures_none();
@@ -262,7 +280,7 @@ static void flags_change_what_a_compiler_does(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rings_need_members),
+      cmocka_unit_test(rings_are_made_where_they_are_faster),
       cmocka_unit_test(small_sums_are_waited_for),
       cmocka_unit_test(test_combine),
       cmocka_unit_test(many_make_several),

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/support/unit.h"
-#include "topology/figures/figures_impl.h"
+#include "topology/figures/figures.h"
 #include "topology/presets/presets.h"
 
 static mp_chip_figures_t find(const char *name) {
@@ -122,7 +122,7 @@ static void wrong_members_are_refused(void **state) {
 
 static mp_chip_source_t source_of(const mp_chip_figures_t *figures, const char *key) {
   size_t i = 0;
-  while (strcmp(mp_figure_keys[i].key, key) != 0) ++i;
+  while (strcmp(mp_chip_figure_key((mp_chip_figure_t)i), key) != 0) ++i;
   return (mp_chip_source_t)figures->sources[i];
 }
 
@@ -132,8 +132,8 @@ static void every_parameter_of_a_known_chip_has_a_source(void **state) {
     const mp_chip_figures_t figures = find(mp_chip_files[chip].name);
     for (size_t i = 0; i < MP_FIGURE_COUNT; ++i) {
       const bool is_marked = figures.sources[i] != MP_CHIP_SOURCE_UNMARKED;
-      if (mp_chip_figure_is_given(&figures, i) == is_marked) continue;
-      fail_msg("%s: '%s' has %s", mp_chip_files[chip].name, mp_figure_keys[i].key,
+      if (mp_chip_figure_is_given(&figures, (mp_chip_figure_t)i) == is_marked) continue;
+      fail_msg("%s: '%s' has %s", mp_chip_files[chip].name, mp_chip_figure_key((mp_chip_figure_t)i),
                is_marked ? "a source, but no value" : "no source");
     }
   }

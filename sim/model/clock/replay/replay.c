@@ -5,10 +5,6 @@
 
 // ---- Making ----
 
-static size_t replay_guess_bytes(const mp_replay_t *replay) {
-  return ((size_t)replay->num_devices * replay->chip_program->num_steps + 7) / 8;
-}
-
 static mp_status_t replay_make(mp_replay_t *replay) {
   const mp_chip_program_t *chip_program = replay->chip_program;
   MP_RETURN_IF_ERROR(mp_arena_create(&replay->arena));
@@ -16,10 +12,6 @@ static mp_status_t replay_make(mp_replay_t *replay) {
   replay->cursors = MP_ARENA_ARRAY(replay->arena, mp_path_cursor_t,
                                    (size_t)replay->num_devices * chip_program->num_controls + 1);
   MP_RETURN_IF_NULL(replay->cursors);
-  if (chip_program->has_choices) {
-    replay->guesses = mp_arena_alloc(replay->arena, replay_guess_bytes(replay));
-    MP_RETURN_IF_NULL(replay->guesses);
-  }
   MP_RETURN_IF_NULL(replay->devices);
   MP_RETURN_IF_ERROR(mp_books_create(replay->arena, replay->network, chip_program,
                                      replay->num_devices, &replay->books));
@@ -59,24 +51,22 @@ const mp_replay_books_t *mp_replay_books(const mp_replay_t *replay) {
 
 // ---- Walking ----
 
-// What a device does at a step where its path says nothing: it goes on the first time and jumps the
-// second, so that every loop goes round once.
-static uint64_t replay_guess(mp_replay_t *replay, uint32_t logical, uint32_t number) {
+// What a device does at a step where its path says nothing: a loop goes round as often as the
+// program says, or once. The cursor is behind the path's choices, and counts the rounds.
+static uint64_t replay_guess(mp_replay_t *replay, mp_path_cursor_t *cursor, int64_t rounds) {
   replay->books.is_cut = true;
-  uint8_t *byte =
-      &replay->guesses[((size_t)logical * replay->chip_program->num_steps + number) / 8];
-  const uint8_t bit =
-      (uint8_t)(1u << (((size_t)logical * replay->chip_program->num_steps + number) % 8));
-  const uint64_t choice = (*byte & bit) != 0;
-  *byte ^= bit;
-  return choice;
+  const bool is_over = cursor->used >= (rounds < 0 ? 1 : (uint64_t)rounds);
+  cursor->used = is_over ? 0 : cursor->used + 1;
+  return is_over;
 }
 
 static uint64_t replay_choose(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   uint64_t choice;
-  const uint32_t control = replay->chip_program->steps[number].op->control;
+  const mp_chip_step_t *step = &replay->chip_program->steps[number];
+  const uint32_t control = step->op->control;
   const bool is_known = mp_replay_take(replay, logical, number, control, 1, 1, &choice) != 0;
-  return is_known ? choice : replay_guess(replay, logical, number);
+  if (is_known) return choice;
+  return replay_guess(replay, mp_replay_cursor(replay, logical, control), step->rounds);
 }
 
 static uint32_t replay_next_step(mp_replay_t *replay, uint32_t logical, uint32_t number) {
@@ -154,7 +144,6 @@ static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch,
   replay->links = links;
   replay->member = member;
   mp_books_clear(&replay->books);
-  if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
   memset(
       replay->cursors, 0,
       (size_t)replay->num_devices * replay->chip_program->num_controls * sizeof(*replay->cursors));

@@ -114,8 +114,7 @@ struct mp_replay_s {
   const int32_t *ids;
   mp_replay_device_t *devices;
   mp_path_cursor_t *cursors;  // [num_devices][num_controls of the chip program]
-  uint8_t *guesses;  // a bit per device and step (replay.c); NULL: the program has no choices
-  uint32_t *first_meeting;  // [num_collectives] of each MEET that is no permutation
+  uint32_t *first_meeting;    // [num_collectives] of each MEET that is no permutation
   uint32_t num_meetings;
   mp_meeting_t *meetings;
   uint32_t *first_pair;  // [num_collectives] of each permutation
@@ -149,6 +148,8 @@ struct mp_replay_s {
 
 // The device works at a step for so long.
 void mp_replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time);
+// Where a device is in its path at a loop or branch.
+mp_path_cursor_t *mp_replay_cursor(mp_replay_t *replay, uint32_t logical, uint32_t control);
 // Takes the next equal choices of a loop or branch: `most_zeros` at most of choice 0, `most` of any
 // other one. Returns how many, with the choice; 0: the path says no more. Counts guessed ones at
 // its step.

@@ -3,14 +3,17 @@
 #include "sim/base/assert.h"
 #include "sim/model/clock/replay/replay_impl.h"
 
+mp_path_cursor_t *mp_replay_cursor(mp_replay_t *replay, uint32_t logical, uint32_t control) {
+  MP_ASSERT(control < replay->chip_program->num_controls);
+  return &replay->cursors[(size_t)logical * replay->chip_program->num_controls + control];
+}
+
 uint64_t mp_replay_take(mp_replay_t *replay, uint32_t logical, uint32_t step, uint32_t control,
                         uint64_t most_zeros, uint64_t most, uint64_t *out_choice) {
   const mp_path_t *path = replay->launch->paths[logical];
-  mp_path_cursor_t *cursor =
-      &replay->cursors[(size_t)logical * replay->chip_program->num_controls + control];
+  mp_path_cursor_t *cursor = mp_replay_cursor(replay, logical, control);
   uint64_t count = mp_path_next(path, control, cursor, out_choice);
   if (count == 0) return 0;
-  MP_ASSERT(control < replay->chip_program->num_controls);
   if (*out_choice == 0 || *out_choice == MP_PATH_GUESSED) most = most_zeros;
   if (count > most) count = most;
   mp_path_take(path, control, cursor, count);

@@ -1,0 +1,157 @@
+// Steps of loops and branches: jumps, or one step for a loop or branch without collectives.
+#include "sim/base/assert.h"
+#include "sim/chip/chip_impl.h"
+#include "sim/work/rounds.h"
+
+// Adds a step of control flow. The caller sets its targets.
+static mp_status_t chip_flow_add_jump(mp_chip_builder_t *b, mp_chip_step_kind_t kind,
+                                      const mp_op_t *op, uint32_t num_targets,
+                                      uint32_t **out_targets) {
+  *out_targets = MP_ARENA_ARRAY(b->arena, uint32_t, num_targets);
+  MP_RETURN_IF_NULL(*out_targets);
+  b->has_choices |= kind != MP_CHIP_STEP_JUMP;
+  return mp_chip_add_step(
+      b, &(mp_chip_step_t){.kind = kind,
+                           .op = op,
+                           .rounds = op->code == MP_OP_WHILE ? mp_work_rounds(op) : -1,
+                           .num_targets = num_targets,
+                           .targets = *out_targets});
+}
+
+// The number of the next step, as the target of a jump.
+static uint32_t chip_flow_target(mp_chip_builder_t *b) {
+  b->must_begin = true;
+  return b->steps.count;
+}
+
+// Whether the time of a loop or branch depends only on how often each of its blocks runs: it has no
+// collectives, and no copies to the host, which may still run when the next block begins.
+static bool chip_flow_is_local(const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_regions; ++i) {
+    if (mp_chip_has_copy(op->regions[i], false)) return false;
+    for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
+      if (mp_plan_is_collective(in) || !chip_flow_is_local(in)) return false;
+    }
+  }
+  return true;
+}
+
+// Whether the condition of a loop has no kernels, because its trip count is known: a GPU's host
+// launches the iterations, and a TPU counts them on its scalar unit.
+static bool chip_flow_is_counted(const mp_chip_builder_t *b, const mp_op_t *loop) {
+  return b->chip->figures.compiler != MP_CHIP_COMPILER_PLAIN && loop->code == MP_OP_WHILE &&
+         mp_work_rounds(loop) != MP_ROUNDS_UNKNOWN;
+}
+
+// ---- with collectives or host copies: jumps ----
+//
+//   loop: condition; BRANCH end; body; JUMP loop; end:
+//   branch: SWITCH r0 r1 ...; r0: ...; JUMP end; r1: ...; JUMP end; end:
+
+static mp_status_t chip_flow_while(mp_chip_builder_t *b, const mp_op_t *op) {
+  uint32_t *exit = NULL, *back = NULL;
+  const uint32_t begin = chip_flow_target(b);
+  if (!chip_flow_is_counted(b, op)) MP_RETURN_IF_ERROR(mp_chip_add_block(b, op->regions[0]));
+  MP_RETURN_IF_ERROR(chip_flow_add_jump(b, MP_CHIP_STEP_BRANCH, op, 1, &exit));
+  MP_RETURN_IF_ERROR(mp_chip_add_block(b, op->regions[1]));
+  MP_RETURN_IF_ERROR(mp_chip_copy_carried(b, op));
+  MP_RETURN_IF_ERROR(chip_flow_add_jump(b, MP_CHIP_STEP_JUMP, op, 1, &back));
+  *back = begin;
+  *exit = chip_flow_target(b);
+  return NULL;
+}
+
+static mp_status_t chip_flow_case(mp_chip_builder_t *b, const mp_op_t *op) {
+  uint32_t *targets = NULL;
+  uint32_t **exits = MP_ARENA_ARRAY(b->scratch, uint32_t *, op->num_regions);
+  MP_RETURN_IF_NULL(exits);
+  MP_RETURN_IF_ERROR(chip_flow_add_jump(b, MP_CHIP_STEP_SWITCH, op, op->num_regions, &targets));
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    targets[r] = chip_flow_target(b);
+    MP_RETURN_IF_ERROR(mp_chip_add_block(b, op->regions[r]));
+    MP_RETURN_IF_ERROR(mp_chip_copy_chosen(b, op->regions[r]));
+    MP_RETURN_IF_ERROR(chip_flow_add_jump(b, MP_CHIP_STEP_JUMP, op, 1, &exits[r]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) *exits[r] = chip_flow_target(b);
+  return NULL;
+}
+
+// ---- local ----
+
+static mp_status_t chip_flow_add(mp_chip_builder_t *b, const mp_op_t *op, mp_chip_step_kind_t kind,
+                                 mp_chip_flow_t *out_flow);
+
+static bool chip_flow_is_control(const mp_op_t *op) {
+  return mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL;
+}
+
+// The kernels of a block as one step, without those of its control flow.
+static mp_status_t chip_flow_part_work(mp_chip_builder_t *b, const mp_op_t *op, uint32_t region,
+                                       uint32_t *out_step) {
+  const uint32_t before = b->steps.count;
+  b->must_begin = true;
+  if (region != 0 || !chip_flow_is_counted(b, op)) {
+    MP_RETURN_IF_ERROR(mp_chip_add_block(b, op->regions[region]));
+  }
+  if (op->code == MP_OP_WHILE && region == 1) MP_RETURN_IF_ERROR(mp_chip_copy_carried(b, op));
+  if (op->code != MP_OP_WHILE) MP_RETURN_IF_ERROR(mp_chip_copy_chosen(b, op->regions[region]));
+  *out_step = b->steps.count == before ? UINT32_MAX : before;
+  b->must_begin = true;
+  return NULL;
+}
+
+static mp_status_t chip_flow_part_flows(mp_chip_builder_t *b, const mp_block_t *block,
+                                        mp_chip_block_t *out) {
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    out->num_flows += chip_flow_is_control(op);
+  }
+  mp_chip_flow_t *flows = MP_ARENA_ARRAY(b->arena, mp_chip_flow_t, (size_t)out->num_flows + 1);
+  MP_RETURN_IF_NULL(flows);
+  out->flows = flows;
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (chip_flow_is_control(op))
+      MP_RETURN_IF_ERROR(chip_flow_add(b, op, MP_CHIP_STEP_PART, flows++));
+  }
+  return NULL;
+}
+
+// Adds the step of a loop or branch, and those of its blocks.
+static mp_status_t chip_flow_add(mp_chip_builder_t *b, const mp_op_t *op, mp_chip_step_kind_t kind,
+                                 mp_chip_flow_t *out_flow) {
+  mp_chip_block_t *blocks = MP_ARENA_ARRAY(b->arena, mp_chip_block_t, op->num_regions);
+  MP_RETURN_IF_NULL(blocks);
+  uint32_t *next = NULL;
+  *out_flow = (mp_chip_flow_t){.step = b->steps.count,
+                               .control = op->control,
+                               .is_loop = op->code == MP_OP_WHILE,
+                               .rounds = op->code == MP_OP_WHILE ? mp_work_rounds(op) : -1,
+                               .num_blocks = op->num_regions,
+                               .blocks = blocks};
+  MP_RETURN_IF_ERROR(chip_flow_add_jump(b, kind, op, 1, &next));
+  b->steps.items[out_flow->step].flow = out_flow;
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(chip_flow_part_work(b, op, r, &blocks[r].step));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(chip_flow_part_flows(b, op->regions[r], &blocks[r]));
+  }
+  *next = chip_flow_target(b);
+  return NULL;
+}
+
+static mp_status_t chip_flow_local(mp_chip_builder_t *b, const mp_op_t *op) {
+  mp_chip_flow_t *flow = MP_ARENA_NEW(b->arena, mp_chip_flow_t);
+  MP_RETURN_IF_NULL(flow);
+  b->is_in_part = true;
+  MP_RETURN_IF_ERROR(chip_flow_add(b, op, MP_CHIP_STEP_LOCAL, flow));
+  b->is_in_part = false;
+  return NULL;
+}
+
+mp_status_t mp_chip_add_control(mp_chip_builder_t *b, const mp_op_t *op) {
+  if (op->code == MP_OP_WHILE) MP_RETURN_IF_ERROR(mp_chip_copy_starts(b, op));
+  if (op->control >= b->num_controls) b->num_controls = op->control + 1;
+  if (b->is_in_part) return NULL;  // chip_flow_part_flows adds it
+  if (chip_flow_is_local(op)) return chip_flow_local(b, op);
+  return op->code == MP_OP_WHILE ? chip_flow_while(b, op) : chip_flow_case(b, op);
+}
