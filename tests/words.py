@@ -121,7 +121,6 @@ SKIP = {
     "sim/chip/schedule/*.[ch]": "the same",
     "sim/chip/spaces/*.[ch]": "the same",
     "sim/chip/chip_copies.c": "the same",
-    "sim/chip/chip_program.c": "the same",
     "tests/unit/chip": "its tests are rebuilt with it",
     "tests/words.py": "has all the patterns",
     "tests/fixtures": "recorded programs, not prose",

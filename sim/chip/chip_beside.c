@@ -1,4 +1,4 @@
-// What a collective costs the work that overlaps with it.
+// By how much a collective slows down the compute that it overlaps with.
 #include <math.h>
 
 #include "sim/chip/chip_impl.h"

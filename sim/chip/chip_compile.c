@@ -16,7 +16,7 @@ mp_status_t mp_chip_make_fusions(mp_module_t *module, const mp_chip_figures_t *f
   return mp_spaces_assign(module, figures, arena, out_fusions);
 }
 
-// For steps: which layout copies have a kernel, and which item makes the results of an op.
+// Allocates the tables of the steps: layout copies that have a kernel, items by op. Finds uses.
 static mp_status_t chip_compile_make_tables(mp_chip_builder_t *b) {
   const uint32_t num_copies = b->fusions.layouts.copies.count;
   MP_RETURN_IF_ERROR(mp_chip_order_find_uses(b));
@@ -50,7 +50,7 @@ static mp_status_t chip_compile(mp_chip_builder_t *b) {
   return chip_compile_memory(b);
 }
 
-// Every jump leads to a step, and every collective that was started is waited for.
+// Checks that jumps lead to steps, and that every started collective is waited for.
 static void chip_compile_check(const mp_chip_builder_t *b) {
   MP_ASSERT(b->num_started == 0);
   for (uint32_t i = 0; i < b->steps.count; ++i) {

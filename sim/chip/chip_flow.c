@@ -76,7 +76,7 @@ static mp_status_t chip_flow_case(mp_chip_builder_t *b, const mp_op_t *op) {
   return NULL;
 }
 
-// ---- local ----
+// ---- without: local steps ----
 
 static mp_status_t chip_flow_add(mp_chip_builder_t *b, const mp_op_t *op, mp_chip_step_kind_t kind,
                                  mp_chip_flow_t *out_flow);

@@ -1,5 +1,5 @@
-// What a compiler for TPUs has in the kernel of a matmul: the softmax of the rows that it makes,
-// and a matmul in front of it. Origins: optimized texts of libtpu 0.0.52.
+// TPUs: the softmax of a matmul's rows, and the matmul of one of its operands, in the matmul's
+// fusion. Evidence: optimized programs of libtpu 0.0.52.
 #include <math.h>
 
 #include "sim/chip/fuse/chip_fusion_impl.h"
@@ -8,7 +8,7 @@
 
 // ---- rows ----
 
-// Whether the list has a dimension that lies inside of one that is neither in it nor in the other.
+// Whether a batch dimension is inside of a dimension that is neither batch nor contracted.
 static bool chip_fusion_matmuls_is_inside(const mp_type_t *type, mp_index_list_t batch,
                                           mp_index_list_t contracted) {
   const uint64_t known = mp_matmul_dims(batch) | mp_matmul_dims(contracted);
@@ -20,9 +20,9 @@ static bool chip_fusion_matmuls_is_inside(const mp_type_t *type, mp_index_list_t
   return false;
 }
 
-// Whether matrices of a batch lie row by row inside of each other (heads inside of tokens), with
-// rows that fill the lanes: then the tiles of one matrix are rows of others, too. Narrower rows
-// have the tokens in the lanes, and each matrix in tiles of its own.
+// Whether the matrices of a batch are interleaved row by row (heads inside of tokens), with rows
+// that fill the lanes. Then a tile has rows of several matrices. With narrower rows the tokens are
+// in the lanes, and each matrix has its own tiles.
 static bool chip_fusion_matmuls_is_mixed(const mp_op_t *op) {
   enum { LANES = 128 };
   static const mp_attr_name_t batches[] = {MP_ATTR_LHS_BATCHING_DIMENSIONS,
@@ -41,7 +41,7 @@ static bool chip_fusion_matmuls_is_mixed(const mp_op_t *op) {
   return false;
 }
 
-// The reduction of a fusion that has its rows at hand.
+// The reduction of a fusion that keeps rows on chip.
 static const mp_op_t *chip_fusion_matmuls_reduction(const mp_chip_fusion_find_t *find,
                                                     uint32_t number) {
   for (uint32_t at = find->out->fusions.items[number].first_member; at != MP_CHIP_FUSION_NONE;
@@ -56,7 +56,7 @@ bool mp_chip_fusion_makes_rows(const mp_chip_fusion_find_t *find, const mp_op_t 
                                uint32_t number) {
   const double row = find->states.items[number].row;
   if (find->compiler != MP_CHIP_COMPILER_TPU || row > find->matmul_rows_most) return false;
-  // The rows are f32, whatever the matmul's own type is.
+  // The softmax is in f32, whatever the matmul's type is.
   const mp_op_t *reduction = chip_fusion_matmuls_reduction(find, number);
   if (reduction == NULL || reduction->operands[0]->type->dtype != MP_DTYPE_F32) return false;
   if (!mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_after_matmul)) return false;
@@ -65,16 +65,16 @@ bool mp_chip_fusion_makes_rows(const mp_chip_fusion_find_t *find, const mp_op_t 
          !mp_chip_rule(find->figures, MP_CHIP_RULE_mixed_rows);
 }
 
-// Whether an op only scales or widens rows, or is of their softmax.
+// Whether an op scales or widens rows, or is part of their softmax.
 static bool chip_fusion_matmuls_is_of_softmax(const mp_op_t *op) {
   return op->code == MP_OP_CONVERT || op->code == MP_OP_MULTIPLY || op->code == MP_OP_DIVIDE ||
          op->code == MP_OP_SUBTRACT || op->code == MP_OP_EXPONENTIAL;
 }
 
-// Of 28 attentions without a mask libtpu 0.0.52 for v6e makes one pass of those with 512 scores in
-// a row, as many rows, and 32 matrices or more (3 of 4), of few others (2 of 24). All else it makes
-// in three kernels, of which two or three have the matmul: the scores; the maximum and the sum;
-// what is made of them. With a mask or a bias none of 15 is so.
+// Evidence: 28 attentions without a mask in libtpu 0.0.52 for v6e. With rows of 512 scores, a
+// multiple of 512 rows, and at least 32 matrices, 3 of 4 are one kernel, else 2 of 24. All others
+// are three kernels: the scores; maximum and sum; the ops that read them. Two or three of these
+// contain the matmul. None of 15 attentions with a mask or bias is so.
 bool mp_chip_fusion_makes_rows_again(const mp_chip_fusions_t *fusions,
                                      const mp_chip_fusion_t *fusion) {
   enum { ROW = 512, MATRICES = 32 };
@@ -94,7 +94,7 @@ bool mp_chip_fusion_makes_rows_again(const mp_chip_fusions_t *fusions,
 
 // ---- chains ----
 
-// Whether a collective makes one of the op's factors: of such a matmul rings are made.
+// Whether a collective makes an operand of the op, which may then become a collective matmul.
 static bool chip_fusion_matmuls_is_gathered(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_op_t *of = mp_chip_fusion_root(op->operands[i])->op;
@@ -107,8 +107,8 @@ static double chip_fusion_matmuls_bytes(double count, mp_dtype_t dtype) {
   return count * (double)mp_dtype_bits(dtype) / 8;
 }
 
-// The bytes that stay in VMEM while the kernel of both matmuls goes through the rows of
-// the inner one's result (`is_by_rows`), or through what the outer one sums up.
+// The bytes that stay in VMEM while the kernel of both matmuls iterates over the rows of the inner
+// result (`is_by_rows`), or over the dimension that the outer matmul contracts.
 static double chip_fusion_matmuls_held(const mp_work_matmul_t *inner, const mp_work_matmul_t *outer,
                                        double rows, double summed, double columns,
                                        bool is_by_rows) {
@@ -124,9 +124,9 @@ static bool chip_fusion_matmuls_is_plain(const mp_work_matmul_t *matmul) {
   return matmul->batch > 0 && matmul->convolution.window == 0 && matmul->m > 1 && matmul->n > 1;
 }
 
-// Both are matmuls of one batch, and the result of the inner one is a factor of the other as it
-// comes, or turned. What has to stay at hand is little: libtpu 0.0.52 makes such kernels of chains
-// (m, k) x (k, h) x (h, n) that need up to 5 MiB on v5e, not of those that need 6 and more.
+// Whether two matmuls of the same batch form a chain: the inner result, perhaps transposed, is an
+// operand of the outer matmul, and at most 5.5 MiB have to stay in VMEM. libtpu 0.0.52 fuses chains
+// (m, k) x (k, h) x (h, n) that need up to 5 MiB on v5e, none that need 6 or more.
 static bool chip_fusion_matmuls_chain(const mp_work_matmul_t *inner, const mp_work_matmul_t *outer,
                                       bool is_lhs) {
   enum { HELD_MOST = 11 << 19 };
@@ -134,8 +134,8 @@ static bool chip_fusion_matmuls_chain(const mp_work_matmul_t *inner, const mp_wo
   const double rows = is_lhs ? outer->m : outer->n, columns = is_lhs ? outer->n : outer->m;
   const double summed = outer->k;
   const bool is_direct = inner->m == rows && inner->n == summed;
-  const bool is_turned = inner->n == rows && inner->m == summed;
-  if (inner->batch != outer->batch || (!is_direct && !is_turned)) return false;
+  const bool is_transposed = inner->n == rows && inner->m == summed;
+  if (inner->batch != outer->batch || (!is_direct && !is_transposed)) return false;
   for (int i = 0; i < 2; ++i) {
     if (chip_fusion_matmuls_held(inner, outer, rows, summed, columns, i != 0) <= HELD_MOST)
       return true;

@@ -1,22 +1,22 @@
-// What XLA's compiler for GPUs has in the kernel of an update: not what reads the updated array in
-// other places, which would be overwritten. And of which kernels it makes a select_and_scatter.
+// GPUs: an op that reads other parts of an array is not fused into the update of this array, which
+// would overwrite them first. And the kernels of a select_and_scatter.
 #include <math.h>
 
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 
-// Ops that are looked through for a part of the updated array.
+// How many ops back to look for a slice of the updated array.
 #define CHIP_FUSION_UPDATES_DEPTH 6
-// Places are s32, and narrower floats are compared in f32.
-#define CHIP_FUSION_UPDATES_PLACE 4
+// The bytes of a position, s32. Narrower floats are compared in f32.
+#define CHIP_FUSION_UPDATES_POSITION 4
 
-// Whether a value is a part of the array, as it is.
+// Whether a value is a slice of the array.
 static bool chip_fusion_updates_is_part(const mp_value_t *value, const mp_value_t *array) {
   return value->op != NULL && value->op->code == MP_OP_SLICE &&
          mp_chip_fusion_root(value->op->operands[0]) == array;
 }
 
-// How many parts of the array an op reads.
+// How many slices of the array an elementwise op reads.
 static uint32_t chip_fusion_updates_num_parts(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                               const mp_value_t *array) {
   uint32_t num_parts = 0;
@@ -30,7 +30,7 @@ static uint32_t chip_fusion_updates_num_parts(const mp_chip_fusion_find_t *find,
   return num_parts;
 }
 
-// Whether a few ops make the value of parts of the array, element by element.
+// Whether an op's result is computed from slices of the array by up to `depth` elementwise ops.
 static bool chip_fusion_updates_comes_of(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                          const mp_value_t *array, uint32_t depth) {
   if (op == NULL || depth == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
@@ -45,7 +45,7 @@ static bool chip_fusion_updates_comes_of(const mp_chip_fusion_find_t *find, cons
   return false;
 }
 
-// Whether an op of the fusion that reads the op's result reads a part of the array, too.
+// Whether a reader of the op in the fusion also reads a slice of the array.
 static bool chip_fusion_updates_is_beside_part(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                                const mp_value_t *array, uint32_t number) {
   uint32_t at = mp_chip_fusion_first_use(find, &op->results[0]);
@@ -57,7 +57,7 @@ static bool chip_fusion_updates_is_beside_part(const mp_chip_fusion_find_t *find
   return false;
 }
 
-// Whether an op of the fusion reads a part of the array.
+// Whether an op of the fusion reads a slice of the array.
 static bool chip_fusion_updates_has_part(const mp_chip_fusion_find_t *find, const mp_value_t *array,
                                          uint32_t number) {
   const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
@@ -78,13 +78,13 @@ bool mp_chip_fusion_overwrites_source(const mp_chip_fusion_find_t *find, const m
   if (chip_fusion_updates_is_part(&op->results[0], array)) return true;
   if (!chip_fusion_updates_comes_of(find, op, array, CHIP_FUSION_UPDATES_DEPTH)) return false;
   const uint32_t num_parts = chip_fusion_updates_num_parts(find, op, array);
-  // Of several ops that read a part the last one is in the kernel, and finds its part written; a
-  // kernel of their own has the others with their parts, and all that is made of such.
+  // If several ops read slices, only the last one joins the update, and reads a slice that another
+  // kernel has written. The others, and all ops that read them, are in that kernel.
   return num_parts > 1 || chip_fusion_updates_is_beside_part(find, op, array, number) ||
          (num_parts == 1 && chip_fusion_updates_has_part(find, array, number));
 }
 
-// ---- gradients of largest elements ----
+// ---- select_and_scatter ----
 
 static bool chip_fusion_updates_is_selected(const mp_op_t *op) {
   return op->code == MP_OP_SELECT_AND_SCATTER;
@@ -94,11 +94,13 @@ static double chip_fusion_updates_windows(const mp_op_t *op) {
   return mp_chip_fusion_value_count(op->operands[1]);
 }
 
-static double chip_fusion_updates_places(const mp_op_t *op) {
-  return chip_fusion_updates_windows(op) * op->operands[0]->type->rank * CHIP_FUSION_UPDATES_PLACE;
+static double chip_fusion_updates_positions(const mp_op_t *op) {
+  return chip_fusion_updates_windows(op) * op->operands[0]->type->rank *
+         CHIP_FUSION_UPDATES_POSITION;
 }
 
-// Padding in front moves all places: the result is made with it, and cut out by one kernel more.
+// Whether the windows have padding before the first element. Then the result is computed with the
+// padding, and one more kernel slices it.
 static bool chip_fusion_updates_is_cut(const mp_op_t *op) {
   const mp_index_list_t padding = mp_op_ints(op, MP_ATTR_PADDING);
   for (uint32_t i = 0; i < padding.count; i += 2) {
@@ -110,14 +112,14 @@ static bool chip_fusion_updates_is_cut(const mp_op_t *op) {
 double mp_chip_fusion_selected_bytes(const mp_op_t *op) {
   if (!chip_fusion_updates_is_selected(op)) return 0;
   const double width = mp_dtype_bits(op->operands[0]->type->dtype) / 8.0;
-  return chip_fusion_updates_windows(op) * fmax(width, CHIP_FUSION_UPDATES_PLACE) +
-         chip_fusion_updates_places(op);
+  return chip_fusion_updates_windows(op) * fmax(width, CHIP_FUSION_UPDATES_POSITION) +
+         chip_fusion_updates_positions(op);
 }
 
 double mp_chip_fusion_selected_moved(const mp_op_t *op) {
   if (!chip_fusion_updates_is_selected(op)) return 0;
-  // Values and places are written, places are read; the result's elements are read and written.
-  const double found = mp_chip_fusion_selected_bytes(op) + chip_fusion_updates_places(op);
+  // Values and positions are written, positions are read; the result is read and written.
+  const double found = mp_chip_fusion_selected_bytes(op) + chip_fusion_updates_positions(op);
   const double added = 2 * mp_work_bytes_of(op->operands[1]->type);
   const double result = mp_work_bytes_of(op->results[0].type);
   return found + added + (chip_fusion_updates_is_cut(op) ? 2 * result : 0);

@@ -1,12 +1,14 @@
 #include "sim/chip/fuse/factor.h"
 
+#include "sim/base/assert.h"
+
 uint64_t mp_matmul_dims(mp_index_list_t dims) {
   uint64_t bits = 0;
   for (uint32_t i = 0; i < dims.count; ++i) bits |= (uint64_t)1 << (dims.values[i] & 63);
   return bits;
 }
 
-// Those dimensions before a transpose.
+// Maps dimensions of a transpose's result to those of its operand.
 static uint64_t factor_before(uint64_t bits, mp_index_list_t order) {
   uint64_t before = 0;
   for (uint32_t i = 0; i < order.count; ++i) {
@@ -28,56 +30,59 @@ mp_matmul_factor_t mp_matmul_factor(const mp_op_t *op, uint32_t operand) {
     factor = (mp_matmul_factor_t){factor.value->op->operands[0], factor_before(factor.batch, order),
                                   factor_before(factor.summed, order)};
   }
+  MP_ASSERT((factor.batch & factor.summed) == 0);
   return factor;
 }
 
-// ---- reshaped ----
+// ---- layouts ----
 
 enum { FACTOR_DIMS_MOST = 64 };
 
-// Dimensions of more than one element, how far apart elements lie along each, and which they are.
+// The dimensions with more than one element: their sizes, strides and numbers.
 typedef struct {
   uint32_t count;
   int64_t sizes[FACTOR_DIMS_MOST], strides[FACTOR_DIMS_MOST];
   uint32_t dims[FACTOR_DIMS_MOST];
-} factor_lay_t;
+} factor_layout_t;
 
-// How the result of a transpose lies where it is left as its operand.
-static factor_lay_t factor_left(const mp_op_t *transpose) {
-  factor_lay_t lay = {0};
+// The layout of a transpose's result, outermost dimension first, if no element moves.
+static factor_layout_t factor_left(const mp_op_t *transpose) {
+  factor_layout_t layout = {0};
   const mp_type_t *from = transpose->operands[0]->type;
   const mp_index_list_t order = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
   for (uint32_t i = 0; i < order.count; ++i) {
     int64_t stride = 1;
     for (uint32_t d = (uint32_t)order.values[i] + 1; d < from->rank; ++d) stride *= from->dims[d];
     if (from->dims[order.values[i]] == 1) continue;
-    lay.sizes[lay.count] = from->dims[order.values[i]];
-    lay.strides[lay.count++] = stride;
+    layout.sizes[layout.count] = from->dims[order.values[i]];
+    MP_ASSERT(layout.count < FACTOR_DIMS_MOST);
+    layout.strides[layout.count++] = stride;
   }
-  return lay;
+  return layout;
 }
 
-// The same once it is reshaped; false: elements along a dimension are not equally far apart.
-static bool factor_reshape(const factor_lay_t *lay, const mp_type_t *to, factor_lay_t *out) {
+// The layout after a reshape; false: a dimension has no single stride.
+static bool factor_reshape(const factor_layout_t *layout, const mp_type_t *to,
+                           factor_layout_t *out) {
   uint32_t at = 0, dim = 0;
-  *out = (factor_lay_t){0};
-  while (at < lay->count && dim < to->rank) {
-    // The fewest dimensions of both that have the same elements.
+  *out = (factor_layout_t){0};
+  while (at < layout->count && dim < to->rank) {
+    // The smallest groups of dimensions on both sides with the same number of elements.
     const uint32_t first = at, first_dim = dim;
-    int64_t from = lay->sizes[at++], size = to->dims[dim++];
+    int64_t from = layout->sizes[at++], size = to->dims[dim++];
     while (from != size) {
       if (size < from && dim < to->rank) {
         size *= to->dims[dim++];
-      } else if (from < size && at < lay->count) {
-        from *= lay->sizes[at++];
+      } else if (from < size && at < layout->count) {
+        from *= layout->sizes[at++];
       } else {
         return false;
       }
     }
     for (uint32_t i = first; i + 1 < at; ++i) {
-      if (lay->strides[i] != lay->sizes[i + 1] * lay->strides[i + 1]) return false;
+      if (layout->strides[i] != layout->sizes[i + 1] * layout->strides[i + 1]) return false;
     }
-    int64_t stride = lay->strides[at - 1] * size;
+    int64_t stride = layout->strides[at - 1] * size;
     for (uint32_t d = first_dim; d < dim; ++d) {
       if (to->dims[d] == 1) continue;
       stride /= to->dims[d];
@@ -88,20 +93,20 @@ static bool factor_reshape(const factor_lay_t *lay, const mp_type_t *to, factor_
   return true;
 }
 
-// The dimensions from the outermost in memory to the innermost.
-static void factor_sort(factor_lay_t *lay) {
-  for (uint32_t i = 1; i < lay->count; ++i) {
-    for (uint32_t j = i; j > 0 && lay->strides[j] > lay->strides[j - 1]; --j) {
-      const int64_t stride = lay->strides[j];
-      const uint32_t dim = lay->dims[j];
-      lay->strides[j] = lay->strides[j - 1], lay->dims[j] = lay->dims[j - 1];
-      lay->strides[j - 1] = stride, lay->dims[j - 1] = dim;
+// Sorts the dimensions from the outermost to the innermost.
+static void factor_sort(factor_layout_t *layout) {
+  for (uint32_t i = 1; i < layout->count; ++i) {
+    for (uint32_t j = i; j > 0 && layout->strides[j] > layout->strides[j - 1]; --j) {
+      const int64_t stride = layout->strides[j];
+      const uint32_t dim = layout->dims[j];
+      layout->strides[j] = layout->strides[j - 1], layout->dims[j] = layout->dims[j - 1];
+      layout->strides[j - 1] = stride, layout->dims[j - 1] = dim;
     }
   }
 }
 
-// Dimensions from the outermost to the innermost: batch, then rows and what is summed up, each of
-// these together.
+// Whether the dimensions, outermost first, are the batch, then the contracted and the other
+// dimensions, each of these together.
 static bool factor_is_whole(const mp_matmul_factor_t *factor, const uint32_t *dims,
                             uint32_t count) {
   bool is_inside = false, was_summed = false;
@@ -133,9 +138,9 @@ bool mp_matmul_lies_whole(const mp_matmul_factor_t *factor, const mp_op_t *trans
   if (to->rank > FACTOR_DIMS_MOST || transpose->results[0].type->rank > FACTOR_DIMS_MOST) {
     return true;
   }
-  const factor_lay_t left = factor_left(transpose);
-  factor_lay_t lay;
-  if (!factor_reshape(&left, to, &lay)) return false;
-  factor_sort(&lay);
-  return factor_is_whole(factor, lay.dims, lay.count);
+  const factor_layout_t left = factor_left(transpose);
+  factor_layout_t layout;
+  if (!factor_reshape(&left, to, &layout)) return false;
+  factor_sort(&layout);
+  return factor_is_whole(factor, layout.dims, layout.count);
 }

@@ -1,4 +1,4 @@
-// The factors of matmuls as they lie in memory: a compiler reads what is transposed before it is.
+// Operands of matmuls as they are in memory, before transposes: compilers fold these into matmuls.
 #ifndef MINIPOD_SIM_CHIP_FUSE_FACTOR_H_
 #define MINIPOD_SIM_CHIP_FUSE_FACTOR_H_
 
@@ -7,7 +7,7 @@
 
 #include "sim/work/work.h"
 
-// A value, and what its dimensions are to the matmul: a bit for each.
+// A value, and its batch and contracted dimensions: a bit for each.
 typedef struct {
   const mp_value_t *value;
   uint64_t batch, summed;
@@ -15,12 +15,13 @@ typedef struct {
 
 // A bit for each dimension of a list, up to 64.
 uint64_t mp_matmul_dims(mp_index_list_t dims);
-// Factor 0 or 1 of a dot_general.
+// Operand 0 or 1 of a dot_general.
 mp_matmul_factor_t mp_matmul_factor(const mp_op_t *op, uint32_t operand);
-// Whether each matrix of the batch lies in one piece, with what is summed up on one side.
+// Whether each matrix of the batch is contiguous: batch dimensions are outermost, and contracted
+// dimensions are adjacent, as are the others.
 bool mp_matmul_is_whole(const mp_matmul_factor_t *factor);
-// The same of a factor that is a reshape of the transpose's result, if that is left as the
-// transpose's operand lies: nothing has to be moved.
+// The same for an operand that is a reshape of a transpose's result, with the layout of the
+// transpose's operand: then no copy is needed.
 bool mp_matmul_lies_whole(const mp_matmul_factor_t *factor, const mp_op_t *transpose);
 
 #endif  // MINIPOD_SIM_CHIP_FUSE_FACTOR_H_

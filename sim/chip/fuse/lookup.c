@@ -2,10 +2,11 @@
 
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// ---- how the table lies ----
+// ---- the layout of the table ----
 
 static bool lookup_is_indexed(const mp_op_t *op, uint32_t d) {
   const mp_index_list_t indexed = mp_op_ints(op, MP_ATTR_START_INDEX_MAP);
@@ -15,13 +16,13 @@ static bool lookup_is_indexed(const mp_op_t *op, uint32_t d) {
   return false;
 }
 
-// Whether slices of more than one element begin anywhere in the dimension.
+// Whether slices have several elements of the dimension, and start at any of them.
 static bool lookup_moves(const mp_op_t *op, mp_index_list_t sizes, uint32_t d) {
   const int64_t whole = op->operands[0]->type->dims[d];
   return sizes.values[d] > 1 && sizes.values[d] < whole && lookup_is_indexed(op, d);
 }
 
-// The last dimension of which a slice has more than one element.
+// The last dimension of which a slice has several elements; -1: none.
 static int32_t lookup_lane(mp_index_list_t sizes) {
   int32_t lane = -1;
   for (uint32_t d = 0; d < sizes.count; ++d) {
@@ -30,8 +31,8 @@ static int32_t lookup_lane(mp_index_list_t sizes) {
   return lane;
 }
 
-// libtpu 0.0.52 wants the dimension in the lanes of which slices have several elements, and one in
-// which they begin anywhere outermost. An array lies in the order of its dimensions otherwise.
+// libtpu 0.0.52 requires the last dimension with several elements per slice in the lanes, and a
+// dimension in which slices start anywhere outermost. Otherwise the order of dimensions stays.
 static bool lookup_is_turned(const mp_op_t *op, mp_index_list_t sizes, int32_t lane) {
   const mp_type_t *type = op->operands[0]->type;
   bool has_outer = false;
@@ -68,10 +69,11 @@ mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
   out.is_turned = lookup_is_turned(op, sizes, out.lane);
   out.is_stepwise = out.lane >= 0 && lookup_moves(op, sizes, (uint32_t)out.lane);
   out.padding = lookup_padding(type, out.lane);
+  MP_ASSERT(out.lane < (int32_t)type->rank && out.padding >= 1);
   return out;
 }
 
-// ---- where it is ----
+// ---- the copy of the table, and the unit ----
 
 // Whether the table is an argument of main.
 static bool lookup_is_of_argument(const mp_op_t *op) {
@@ -89,10 +91,10 @@ bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup) {
   return lookup_is_of_argument(op) && mp_lookup_form_bytes(op, lookup) > least;
 }
 
-// libtpu 0.0.52 for v6e, rows of 128 in f32 out of tables of 1,000 to 100,000 of them, and of 128
-// to 1,024 in bf16: SparseCores look up single rows and elements, more than `gather.apart` of them,
-// if these are less than twice the table; narrow types only from tables that are large, as they lie
-// in rows of lanes: 200,000 rows of 64 in bf16 (51 MB), not 100,000 of 32.
+// SparseCores look up single rows and elements, more than `gather.apart` of them, if the result has
+// less than twice the table's elements. Narrow types only from tables above 32 MiB, as they are in
+// rows of lanes. Evidence, libtpu 0.0.52 for v6e: tables of 1,000 to 100,000 rows, of 128 elements
+// in f32, of 128 to 1,024 in bf16; in bf16 200,000 rows of 64 (51 MB), but not 100,000 of 32.
 bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op) {
   const double narrow_least = 32.0 * 1024 * 1024;
   if (figures->compiler != MP_CHIP_COMPILER_TPU || isnan(figures->gather_apart)) return false;

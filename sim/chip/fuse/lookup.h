@@ -1,5 +1,5 @@
-// How a compiler for TPUs has a table from which slices are looked up lie in memory, and which unit
-// looks them up. Pure functions of verified gathers.
+// Gathers on TPUs: the layout of the table, and the unit that runs the lookup. Pure functions of
+// verified gathers.
 #ifndef MINIPOD_SIM_CHIP_FUSE_LOOKUP_H_
 #define MINIPOD_SIM_CHIP_FUSE_LOOKUP_H_
 
@@ -10,24 +10,24 @@
 #include "topology/figures/figures.h"
 
 typedef struct {
-  int32_t lane;      // the table's dimension across the lanes of tiles; -1: any, of single elements
-  double slices;     // that are looked up
-  bool is_row;       // each is a row, or a part of one: no more than one dimension of a slice
-  bool is_turned;    // not as arrays lie: the table is laid out anew before
-  bool is_stepwise;  // slices begin anywhere in the lanes
-  double padding;    // the size of the table in such tiles, as a multiple of its size
+  int32_t lane;      // the table's dimension in the lanes; -1: any, as slices are single elements
+  double slices;     // the number of slices
+  bool is_row;       // a slice has at most one dimension of several elements: a row or part of one
+  bool is_turned;    // the table needs another layout than arrays have: it is copied first
+  bool is_stepwise;  // slices start at any lane
+  double padding;    // the table's size in such tiles, as a multiple of its size without padding
 } mp_lookup_t;
 
 mp_lookup_t mp_lookup_of_gather(const mp_op_t *op);
 
-// Whether SparseCores look it up, from memory and into it.
+// Whether SparseCores run the gather, from HBM to HBM.
 bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op);
 
-// The bytes of the table in the form from which it is looked up.
+// The bytes of the table in the layout that the gather reads.
 double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup);
 
-// Whether the table has to be brought into that form before: it is turned, or came as an argument
-// in whose lanes another dimension lies, since that wastes less.
+// Whether the table is copied into that layout first: it needs another layout than arrays have, or
+// is an argument with another dimension in the lanes, which needs less padding.
 bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup);
 
 #endif  // MINIPOD_SIM_CHIP_FUSE_LOOKUP_H_
