@@ -30,6 +30,7 @@ class Chip(typing.NamedTuple):
 
 
 CHIPS = {
+    "v3": Chip("v3:1x1x1", None, 0.94e9, 450e9, 61.5e12),  # one of two cores
     "v4": Chip("v4:1x1x1", None, 1.05e9, 614e9, 137.5e12),  # one of two cores
     "v5e": Chip("v5e:1x1", "v5e:4x4", 1.50e9, 819e9, 197e12),
     "v5p": Chip("v5p:1x1x1", "v5p:2x2x4", 1.75e9, 2765e9, 459e12),  # two cores as one device

@@ -14,6 +14,8 @@
 //   [J23] Jouppi et al., "TPU v4: An Optically Reconfigurable Supercomputer for Machine Learning
 //   with
 //         Hardware Support for Embeddings", arXiv:2304.01433
+//   [N21] Norrie et al., "The Design Process for Google's Training Chips: TPUv2 and TPUv3",
+//         IEEE Micro 41(2), 2021
 //   [S]   Austin et al., "How to Scale Your Model", jax-ml.github.io/scaling-book/tpus
 //   [A]   NVIDIA A100 80GB and DGX A100 datasheets; [H] NVIDIA H100 and DGX H100 datasheets;
 //         [B] NVIDIA DGX B200 and HGX B200 datasheets; [H2] NVIDIA H200 datasheet;
@@ -71,12 +73,14 @@ static const mp_preset_t g_presets[] = {
       {"memory.bandwidth", "350GB/s"},
       {"links.bandwidth", "62GB/s"},
       {"flops.bf16", "23T"}}},
-    // 123 Tflop/s, 900 GB/s, links of 656 Gbit/s, pods of 32x32 chips [J20].
+    // 123 Tflop/s, 900 GB/s, links of 656 Gbit/s, pods of 32x32 chips [J20]; 1024 lanes with two
+    // units each at 0.94 GHz do vector operations [N21].
     {"v3",
      NULL,
      g_tpu,
      NULL,
-     {{"shapes", "2x2,4x4,4x8,8x8,8x16,16x16,16x32,32x32"},
+     {{"chip", "v3"},
+      {"shapes", "2x2,4x4,4x8,8x8,8x16,16x16,16x32,32x32"},
       {"wrap.side", "32"},
       {"kind", "TPU v3"},
       {"cores_per_chip", "2"},
@@ -84,7 +88,8 @@ static const mp_preset_t g_presets[] = {
       {"memory.device", "15852MiB"},
       {"memory.bandwidth", "450GB/s"},
       {"links.bandwidth", "82GB/s"},
-      {"flops.bf16", "61.5T"}}},
+      {"flops.bf16", "61.5T"},
+      {"flops.vector", "1.92T"}}},
     // A device of a v4 chip is one of its two cores or, as megacore, both. 275 Tflop/s, 1200 GB/s,
     // 6
     // links of 2400 Gbit/s together [D]; the host's card, PCIe [S]; 2 x 1024 lanes at 1.05 GHz do
