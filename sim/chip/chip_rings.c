@@ -118,37 +118,11 @@ static bool chip_rings_is_summed(const mp_op_t *matmul, const mp_op_t *gather, i
   return true;
 }
 
-// Whether a matmul reads the operand in parts along the gathered dimension, and along others.
-typedef struct {
-  bool along, across;
-} parts_t;
-
-static parts_t chip_rings_parts(const mp_op_t *matmul, const mp_op_t *gather, int64_t dimension) {
-  const bool is_first = chip_rings_gathered_dim(matmul->operands[0], gather, dimension) >= 0;
-  const uint8_t rings = is_first ? matmul->rings : (uint8_t)(matmul->rings >> 1);
-  const bool rows = (rings & MP_OP_RING_LHS_ROWS) != 0, sums = (rings & MP_OP_RING_LHS_SUMMED) != 0;
-  const bool is_summed = chip_rings_is_summed(matmul, gather, dimension);
-  return is_summed ? (parts_t){sums, rows} : (parts_t){rows, sums};
-}
-
-// Whether two matmuls read a gathered operand in the same parts. If so, it is gathered as a whole.
-static bool chip_rings_read_alike(const order_t *o, uint32_t item, uint32_t a, uint32_t b) {
-  const mp_chip_fusion_t *fusions[] = {chip_rings_fusion(o, a), chip_rings_fusion(o, b)};
-  const mp_op_t *gather = o->items.items[item].is.op;
-  const int64_t dim = chip_rings_collective(o, item)->dimension;
-  parts_t parts[2];
-  for (uint32_t i = 0; i < 2; ++i) {
-    if (fusions[i] == NULL || fusions[i]->hero->code != MP_OP_DOT_GENERAL) return true;
-    parts[i] = chip_rings_parts(fusions[i]->hero, gather, dim);
-  }
-  return parts[0].along == parts[1].along && parts[0].across == parts[1].across;
-}
-
+// Whether another op reads the gathered operand, too. If so, it is gathered as a whole.
 static bool chip_rings_is_shared(const order_t *o, uint32_t item, uint32_t matmul) {
   for (uint32_t e = 0; e < o->edges.count; ++e) {
     const edge_t *edge = &o->edges.items[e];
-    if (edge->from != item || edge->to == matmul) continue;
-    if (chip_rings_read_alike(o, item, matmul, edge->to)) return true;
+    if (edge->from == item && edge->to != matmul) return true;
   }
   return false;
 }
@@ -177,6 +151,7 @@ typedef struct {
   order_t *o;
   uint32_t *first;     // [items + 1]: the first edge to an item
   uint32_t *scatters;  // [items]: the reduce_scatter of a matmul's result; ORDER_NONE: none
+  uint32_t *terms;     // [items]: of a reduce_scatter, the matmuls that make its terms
 } rings_t;
 
 static mp_status_t chip_rings_start(order_t *o, rings_t *out) {
@@ -184,8 +159,10 @@ static mp_status_t chip_rings_start(order_t *o, rings_t *out) {
   out->o = o;
   out->first = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1);
   out->scatters = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1);
+  out->terms = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1);
   MP_RETURN_IF_NULL(out->first);
   MP_RETURN_IF_NULL(out->scatters);
+  MP_RETURN_IF_NULL(out->terms);
   uint32_t e = 0;
   for (uint32_t i = 0; i < count; ++i) {
     out->scatters[i] = ORDER_NONE;
@@ -209,6 +186,7 @@ static void chip_rings_find_terms(const rings_t *r, uint32_t item, uint32_t scat
     const bool may_be = (chip_rings_of(r->o, from) & MP_OP_RING_SUM) != 0;
     if (!may_be || r->scatters[from] != ORDER_NONE) continue;
     r->scatters[from] = scatter;
+    r->terms[scatter] += 1;
     chip_rings_find_terms(r, from, scatter);
   }
 }
@@ -288,8 +266,8 @@ static mp_status_t chip_rings_make(order_t *o, uint32_t matmul, uint32_t collect
   return MP_ARRAY_PUSH(o->b->scratch, &o->b->rings, ring);
 }
 
-// If several matmuls need a collective, each collective matmul has a copy of it. The others still
-// need the original.
+// If a sum has several terms, each collective matmul has a copy of the reduce_scatter. The others
+// still need the original.
 static mp_status_t chip_rings_copy(order_t *o, uint32_t matmul, uint32_t collective,
                                    uint32_t *out_item) {
   mp_chip_order_item_t item = o->items.items[collective];
@@ -303,35 +281,17 @@ static mp_status_t chip_rings_copy(order_t *o, uint32_t matmul, uint32_t collect
   return MP_ARRAY_PUSH(o->arena, &o->items, item);
 }
 
-// For each collective, the number of matmuls that need it: the terms of a reduce_scatter, the
-// readers of an all_gather.
-static mp_status_t chip_rings_count_uses(const rings_t *r, uint32_t count, uint32_t **out_uses) {
-  const order_t *o = r->o;
-  uint32_t *uses = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)count + 1);
-  MP_RETURN_IF_NULL(uses);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (r->scatters[i] != ORDER_NONE) uses[r->scatters[i]] += 1;
-    for (uint32_t e = r->first[i]; e < r->first[i + 1]; ++e) {
-      const uint32_t from = o->edges.items[e].from;
-      uses[from] += mp_chip_order_kind(o, from) == MP_COLLECTIVE_ALL_GATHER;
-    }
-  }
-  *out_uses = uses;
-  return NULL;
-}
-
 static mp_status_t chip_rings_make_all(const rings_t *r, uint32_t count) {
   order_t *o = r->o;
-  uint32_t *uses = NULL;
-  MP_RETURN_IF_ERROR(chip_rings_count_uses(r, count, &uses));
   for (uint32_t i = 0; i < count; ++i) {
     if (chip_rings_of(o, i) == 0) continue;
     const choice_t choice = chip_rings_choice(r, i);
     uint32_t chosen = chip_rings_choose(o, &choice);
     if (chosen == ORDER_NONE || !chip_rings_is_decomposed(o, chosen)) continue;
     if (!chip_rings_may_be(o, i, chosen)) continue;
-    MP_ASSERT(uses[chosen] > 0);
-    const bool is_last = --uses[chosen] == 0;  // it takes the original
+    const bool is_sum = chosen == choice.scatter;
+    MP_ASSERT(!is_sum || r->terms[chosen] > 0);
+    const bool is_last = !is_sum || --r->terms[chosen] == 0;  // it takes the original
     if (!is_last) MP_RETURN_IF_ERROR(chip_rings_copy(o, i, chosen, &chosen));
     MP_RETURN_IF_ERROR(chip_rings_make(o, i, chosen, is_last));
   }

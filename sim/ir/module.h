@@ -93,12 +93,6 @@ typedef enum {
   MP_OP_RING_SUM = 4,
   // The product is terms of a sum, whether that is scattered or not.
   MP_OP_RING_IN_TERMS = 8,
-  // The parts that the product wants a factor in: of what are its rows in the result, and along
-  // what is summed up.
-  MP_OP_RING_LHS_ROWS = 16,
-  MP_OP_RING_RHS_ROWS = 32,
-  MP_OP_RING_LHS_SUMMED = 64,
-  MP_OP_RING_RHS_SUMMED = 128,
 } mp_op_rings_t;
 
 struct mp_block_s {

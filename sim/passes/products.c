@@ -115,10 +115,9 @@ static mp_status_t products_swap_precisions(mp_module_t *module, const mp_op_t *
 
 // The operands are swapped.
 static uint8_t products_swap_rings(uint8_t rings) {
-  const uint8_t left = MP_OP_RING_LHS | MP_OP_RING_LHS_ROWS | MP_OP_RING_LHS_SUMMED;
-  const uint8_t right = MP_OP_RING_RHS | MP_OP_RING_RHS_ROWS | MP_OP_RING_RHS_SUMMED;
-  const uint32_t rest = rings & ~(uint32_t)(left | right);
-  return (uint8_t)(rest | (uint32_t)(rings & left) << 1 | (uint32_t)(rings & right) >> 1);
+  const uint32_t rest = rings & ~(uint32_t)(MP_OP_RING_LHS | MP_OP_RING_RHS);
+  return (uint8_t)(rest | (uint32_t)(rings & MP_OP_RING_LHS) << 1 |
+                   (uint32_t)(rings & MP_OP_RING_RHS) >> 1);
 }
 
 // transpose(dot(x, y)) = dot(y, x)

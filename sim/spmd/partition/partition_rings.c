@@ -120,9 +120,6 @@ uint8_t mp_partitioner_rings(const mp_partitioner_t *p, const mp_op_t *op, bool 
   const uint32_t first = partition_rings_is_turned(p, op) ? 1 : 0;
   uint8_t rings = common != 0 ? MP_OP_RING_IN_TERMS : 0;
   for (uint32_t side = 0; side < 2; ++side) {
-    const atom_set_t rows = product.rows[side];
-    if (rows != 0) rings |= (uint8_t)(MP_OP_RING_LHS_ROWS << side);
-    if ((sides[1 - side].summed & ~rows) != 0) rings |= (uint8_t)(MP_OP_RING_LHS_SUMMED << side);
     const bool may_gather = common == 0 ? !is_sum : side != first;
     if (may_gather && partition_rings_gathers(&product, side, common)) {
       rings |= (uint8_t)(MP_OP_RING_LHS << side);
