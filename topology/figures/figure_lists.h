@@ -57,8 +57,8 @@
   X(MP_ATTENTION_HEADS_BACKWARD_64, "backward_64", "the same, backward pass") \
   X(MP_ATTENTION_HEADS_BACKWARD_256, "backward_256", "the same, backward pass")
 
-// `fusion.again` (sim/chip/fuse/chip_fusion_again.c): what XLA's compiler for GPUs counts when it
-// decides whether kernels recompute a value. Cycles are per element; 0: not measured.
+// `fusion.again` (sim/chip/fuse/chip_fusion_priority.c): what XLA's compiler for GPUs counts when
+// it decides whether kernels recompute a value. Cycles are per element; 0: not measured.
 #define MP_FUSION_AGAIN_MEMBERS(X)                                                           \
   X(MP_FUSION_AGAIN_BALANCE, "balance", "operations while a byte comes from memory")         \
   X(MP_FUSION_AGAIN_LAUNCH, "launch", "MB that come from memory while a kernel is launched") \

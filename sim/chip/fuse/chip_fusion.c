@@ -44,7 +44,9 @@ static mp_status_t chip_fusion_decide(mp_chip_fusion_find_t *find, const mp_chip
     const bool accepts = mp_chip_fusion_accepts(find, at, &first);
     const bool is_only = find->users.count == 1 && at->memory_use == MP_CHIP_FUSION_NONE;
     const bool keeps_rows = accepts && at->kind == MP_CHIP_FUSION_REDUCTION && first.is_reused;
-    if (accepts && is_only) {
+    const bool is_again = first.is_reused && at->kind == MP_CHIP_FUSION_LOOP &&
+                          !mp_chip_fusion_is_between_rows(find, at->op);
+    if (accepts && is_only && (!is_again || mp_chip_fusion_pays_again(find, at->op))) {
       if (keeps_rows) chip_fusion_keep_rows(find, at, first.fusion);
       return mp_chip_fusion_join(find, at, &first);
     }
@@ -81,7 +83,9 @@ static mp_status_t chip_fusion_place(mp_chip_fusion_find_t *find, const mp_op_t 
                        (op->num_results == 1 && mp_chip_fusion_is_folded(&op->results[0]));
   const bool is_used = find->users.count > 0 || at.memory_use != MP_CHIP_FUSION_NONE;
   if (is_free && !is_used) return NULL;
-  if (op->num_results == 1) mp_chip_fusion_join_siblings(find, &op->results[0]);
+  if (op->num_results == 1 && !find->merges_last) {
+    mp_chip_fusion_join_siblings(find, &op->results[0]);
+  }
   return chip_fusion_decide(find, &at);
 }
 
@@ -110,7 +114,7 @@ static mp_status_t chip_fusion_op(mp_chip_fusion_find_t *find, const mp_op_t *op
   } else if (is_of_host) {
     status = mp_chip_fusion_use_all_in_memory(find, op);
   } else if (crosses || !mp_op_has(op, MP_OP_TRAIT_ALIAS) || mp_op_has(op, MP_OP_TRAIT_FLOW)) {
-    for (uint32_t i = 0; i < op->num_results && status == NULL; ++i) {
+    for (uint32_t i = 0; !find->merges_last && i < op->num_results && status == NULL; ++i) {
       status = chip_fusion_join_readers(find, &op->results[i], op->parent);
     }
     if (status == NULL) status = mp_chip_fusion_use_all_in_memory(find, op);
@@ -119,14 +123,32 @@ static mp_status_t chip_fusion_op(mp_chip_fusion_find_t *find, const mp_op_t *op
   return status;
 }
 
-static mp_status_t chip_fusion_sweep(mp_chip_fusion_find_t *find, const mp_block_t *block) {
-  for (const mp_op_t *op = block->last; op != NULL; op = op->prev) {
-    MP_RETURN_IF_ERROR(chip_fusion_op(find, op));
-  }
+static mp_status_t chip_fusion_join_args(mp_chip_fusion_find_t *find, const mp_block_t *block) {
   for (uint32_t i = 0; i < block->num_args; ++i) {
     MP_RETURN_IF_ERROR(chip_fusion_join_readers(find, &block->args[i], block));
   }
   return NULL;
+}
+
+static mp_status_t chip_fusion_sweep(mp_chip_fusion_find_t *find, const mp_block_t *block) {
+  for (const mp_op_t *op = block->last; op != NULL; op = op->prev) {
+    MP_RETURN_IF_ERROR(chip_fusion_op(find, op));
+  }
+  return find->merges_last ? NULL : chip_fusion_join_args(find, block);
+}
+
+// XLA's compiler for GPUs merges siblings when all else is decided (MultiOutputFusion).
+static mp_status_t chip_fusion_merge_last(mp_chip_fusion_find_t *find, const mp_block_t *block) {
+  for (const mp_op_t *op = block->last; op != NULL; op = op->prev) {
+    const bool is_control = mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL;
+    for (uint32_t i = 0; is_control && i < op->num_regions; ++i) {
+      MP_RETURN_IF_ERROR(chip_fusion_merge_last(find, op->regions[i]));
+    }
+    for (uint32_t i = 0; i < op->num_results; ++i) {
+      MP_RETURN_IF_ERROR(chip_fusion_join_readers(find, &op->results[i], block));
+    }
+  }
+  return chip_fusion_join_args(find, block);
 }
 
 // ---- all ----
@@ -137,6 +159,7 @@ static void chip_fusion_set_limits(mp_chip_fusion_find_t *find, const mp_chip_fi
   if (figures->compiler == MP_CHIP_COMPILER_TPU) row = TPU_ROW;
   if (figures->compiler == MP_CHIP_COMPILER_GPU) row = MP_CHIP_FUSION_GPU_ROW;
   find->compiler = figures->compiler;
+  find->merges_last = figures->compiler == MP_CHIP_COMPILER_GPU;
   find->rows_most = mp_figure_or(figures->fusion_row, row);
   find->matmul_rows_most = mp_figure_or(figures->fusion_matmul_row, 0);
   find->mixed_rows_most = mp_figure_or(figures->fusion_mixed_row, find->matmul_rows_most);
@@ -145,7 +168,8 @@ static void chip_fusion_set_limits(mp_chip_fusion_find_t *find, const mp_chip_fi
 
 static mp_status_t chip_fusion_fuse(mp_chip_fusion_find_t *find) {
   MP_RETURN_IF_ERROR(mp_chip_fusion_note_uses(find, find->main));
-  return chip_fusion_sweep(find, find->main);
+  MP_RETURN_IF_ERROR(chip_fusion_sweep(find, find->main));
+  return find->merges_last ? chip_fusion_merge_last(find, find->main) : NULL;
 }
 
 mp_status_t mp_chip_fusions_find(const mp_module_t *module, const mp_chip_figures_t *figures,

@@ -46,6 +46,7 @@ typedef struct {
   const mp_op_t *op;
   bool is_epilogue;  // runs once per element that the kernel iterates over, and is not a matmul
   uint8_t sides;     // mp_chip_fusion_side_t: the operands that its result goes into
+  float share;       // of its elements that the fusion computes: less where a part is cut out
   uint32_t next;     // the next member of its fusion; MP_CHIP_FUSION_NONE at its end
 } mp_chip_fusion_member_t;
 

@@ -43,6 +43,16 @@ static bool chip_fusion_accepts_is_library_epilogue(const mp_chip_fusion_find_t 
   return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
 }
 
+// Whether a GPU's kernel of a reduction can end in what the fusion does: in ops of one operand
+// alone, as with another one it would go through the results (FindNonTrivialHero).
+static bool chip_fusion_accepts_is_unary(const mp_chip_fusion_find_t *find, uint32_t number) {
+  uint32_t at = find->out->fusions.items[number].first_member;
+  for (; at != MP_CHIP_FUSION_NONE; at = find->out->members.items[at].next) {
+    if (find->out->members.items[at].op->num_operands != 1) return false;
+  }
+  return true;
+}
+
 // Whether a matmul or a reduction may end in the fusion that goes through its result.
 static bool chip_fusion_accepts_takes_result(const mp_chip_fusion_find_t *find,
                                              const mp_chip_fusion_op_t *at,
@@ -57,7 +67,9 @@ static bool chip_fusion_accepts_takes_result(const mp_chip_fusion_find_t *find,
   if (fusion->count != mp_chip_fusion_op_count(at->op)) return false;
   const bool is_only = find->users.count == 1 && at->memory_use == MP_CHIP_FUSION_NONE;
   if (at->kind == MP_CHIP_FUSION_REDUCTION) {
-    return kind == MP_CHIP_FUSION_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU;
+    return kind == MP_CHIP_FUSION_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU &&
+           (find->compiler != MP_CHIP_COMPILER_GPU ||
+            chip_fusion_accepts_is_unary(find, user->fusion));
   }
   if (find->compiler == MP_CHIP_COMPILER_GPU) {
     return kind == MP_CHIP_FUSION_LOOP && is_only &&
@@ -136,18 +148,8 @@ static bool chip_fusion_accepts_is_cheap(const mp_chip_fusion_find_t *find,
                                          const mp_chip_fusion_op_t *at,
                                          const mp_chip_fusion_user_t *user) {
   const bool is_dear = mp_chip_fusion_is_dear(at->op, &at->work);
-  if (find->compiler != MP_CHIP_COMPILER_GPU) {
-    return !is_dear || !user->is_reused ||
-           !mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_broadcast);
-  }
-  // What is the same for a row is computed once a row where rows are at hand.
-  if (is_dear && user->is_reused &&
-      find->out->fusions.items[user->fusion].count >
-          mp_chip_fusion_op_count(at->op) * find->rows_most &&
-      mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_broadcast)) {
-    return false;
-  }
-  return true;
+  return !is_dear || !user->is_reused || find->compiler == MP_CHIP_COMPILER_GPU ||
+         !mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_broadcast);
 }
 
 bool mp_chip_fusion_accepts(const mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,

@@ -76,7 +76,7 @@ static mp_status_t chip_fusion_bytes_read_operands(mp_chip_fusion_find_t *find, 
     const bool is_written = find->compiler == MP_CHIP_COMPILER_GPU && mp_chip_fusion_is_set(op) &&
                             i < op->num_operands / 2 &&
                             mp_chip_rule(find->figures, MP_CHIP_RULE_scatter_unread);
-    const double bytes = is_written ? 0 : mp_work_bytes_read(op, i);
+    const double bytes = is_written ? 0 : member->share * mp_work_bytes_read(op, i);
     const uint32_t copy = mp_layouts_copy_for(&find->out->layouts, op->operands[i], op);
     MP_RETURN_IF_ERROR(chip_fusion_bytes_read(find, number, value, bytes,
                                               mp_chip_fusion_sides(member, kind, i), copy));

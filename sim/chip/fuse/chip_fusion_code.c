@@ -9,10 +9,6 @@
 // associative scans have three to five of their stages in a kernel.
 #define CHIP_FUSION_CODE_MOST 8
 
-// Sums of fewer elements are added up by each thread for itself, as loops are (a warp of threads;
-// IsUnnestedReductionFasterThanElemental): bags of 16 rows are, of 256 and 2,048 are not.
-#define CHIP_FUSION_CODE_SUM_LEAST 32
-
 double mp_chip_fusion_emitted(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                               uint32_t number) {
   double together = 0, apart = 0;
@@ -29,6 +25,24 @@ double mp_chip_fusion_emitted(const mp_chip_fusion_find_t *find, const mp_op_t *
     }
   }
   return together + apart > 0 ? together + apart : 1;
+}
+
+double mp_chip_fusion_utilization(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                                  uint32_t number) {
+  double together = 0, apart = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    uint32_t at = mp_chip_fusion_first_use(find, &op->results[i]);
+    for (; at != MP_CHIP_FUSION_NONE; at = find->uses.items[at].next) {
+      const mp_chip_fusion_use_t *use = &find->uses.items[at];
+      if (mp_chip_fusion_now(find, use->fusion) != number) continue;
+      if (!mp_op_has(use->op, MP_OP_TRAIT_ELEMENTWISE)) {
+        apart += use->share;
+      } else if (use->share > together) {
+        together = use->share;
+      }
+    }
+  }
+  return together + apart;
 }
 
 // Parts that are cut out of an array or put in its place are made where they are read.

@@ -186,6 +186,22 @@ static void chip_fusion_copies_weigh_matmul(const mp_chip_fusion_find_t *find,
   ways->copied += mp_work_bytes_of(value->type) + (others + !first_may_write) * bytes;
 }
 
+// The bytes that a value comes of, where a few ops go from these to it element by element.
+static double chip_fusion_copies_source_bytes(const mp_chip_fusion_find_t *find,
+                                              const mp_value_t *value, uint32_t ops_most) {
+  const double bytes = mp_work_bytes_of(value->type);
+  const mp_op_t *op = value->op;
+  if (op == NULL || ops_most == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return bytes;
+  double sum = 0;
+  for (uint32_t i = 0; i < op->num_operands && sum < bytes; ++i) {
+    bool is_reused = false;
+    const mp_value_t *source =
+        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
+    if (source != NULL) sum += chip_fusion_copies_source_bytes(find, source, ops_most - 1);
+  }
+  return fmin(sum, bytes);
+}
+
 static chip_fusion_copies_ways_t chip_fusion_copies_weigh(const mp_chip_fusion_find_t *find,
                                                           const mp_chip_fusion_op_t *at,
                                                           const mp_chip_fusion_user_t *first,
@@ -200,7 +216,7 @@ static chip_fusion_copies_ways_t chip_fusion_copies_weigh(const mp_chip_fusion_f
     if (value == NULL) continue;
     enum { OPS_MOST = 4 };
     const double bytes =
-        fmin(mp_work_bytes_read(at->op, i), mp_chip_fusion_source_bytes(find, value, OPS_MOST));
+        fmin(mp_work_bytes_read(at->op, i), chip_fusion_copies_source_bytes(find, value, OPS_MOST));
     const mp_value_t *matmul = chip_fusion_copies_matmul(find, value);
     if (matmul != NULL) {
       chip_fusion_copies_weigh_matmul(find, value, matmul, bytes, first_may_write, &ways);
@@ -227,6 +243,12 @@ bool mp_chip_fusion_should_copy(mp_chip_fusion_find_t *find, const mp_chip_fusio
       mp_chip_rule(find->figures, MP_CHIP_RULE_shifted_exp)) {
     return false;
   }
+  if (find->compiler == MP_CHIP_COMPILER_GPU) {
+    for (uint32_t i = 0; i < find->users.count; ++i) {
+      if (!mp_chip_fusion_accepts(find, at, &find->users.items[i])) return false;
+    }
+    return mp_chip_fusion_pays_again(find, at->op);
+  }
   const double cost = at->work.transcendentals > 0 ? TRANSCENDENTAL : 1;
   for (uint32_t i = 0; i < find->users.count; ++i) {
     const mp_chip_fusion_user_t *user = &find->users.items[i];
@@ -240,7 +262,6 @@ bool mp_chip_fusion_should_copy(mp_chip_fusion_find_t *find, const mp_chip_fusio
         chip_fusion_copies_weigh(find, at, first, first_may_write);
     if (ways.copied > ways.written) return false;
   }
-  if (!mp_chip_fusion_pays_again(find, at->op)) return false;
   for (uint32_t i = 0; i < find->users.count; ++i) {
     if (find->users.items[i].fusion == first->fusion) continue;
     find->states.items[find->users.items[i].fusion].copied += cost;

@@ -14,6 +14,7 @@ typedef struct {
   uint8_t sides;   // mp_chip_fusion_side_t
   const mp_op_t *op;
   double emitted;  // how often the fusion has the op in its code
+  double share;    // of the value's elements that it reads for what is wanted of the op
 } mp_chip_fusion_use_t;
 
 // What is known of a value.
@@ -36,7 +37,6 @@ typedef struct {
 // A fusion while others are being found.
 typedef struct {
   uint32_t place;        // of its last op: places grow with the order of the program
-  uint32_t first_need;   // the place of the first who reads what it writes
   uint32_t merged_into;  // MP_CHIP_FUSION_NONE: it is one of its own
   uint32_t seen, user;   // it is users[user] of the op that was decided about as the `seen`-th one
   mp_chip_fusion_kind_t kind;
@@ -57,6 +57,7 @@ typedef struct {
 typedef struct {
   const mp_chip_figures_t *figures;
   mp_chip_compiler_t compiler;
+  bool merges_last;         // siblings become one fusion when all ops are decided about
   double rows_most;         // elements of a row that a kernel can keep at hand
   double matmul_rows_most;  // the same for one that makes them by a matmul
   double mixed_rows_most;   // the same where matrices of its batch lie inside of each other
@@ -104,10 +105,11 @@ static inline uint8_t mp_chip_fusion_sides(const mp_chip_fusion_member_t *member
 
 // ---- chip_fusion_uses.c ----
 
-// The user's fusion reads the value in the op, which it has `emitted` times in its code.
+// The user's fusion reads the value in the op, which it has `emitted` times in its code and of
+// which it computes this share of the elements.
 MP_NODISCARD mp_status_t mp_chip_fusion_use(mp_chip_fusion_find_t *find, const mp_value_t *value,
                                             const mp_op_t *op, const mp_chip_fusion_user_t *user,
-                                            double emitted);
+                                            double emitted, double share);
 // Something that is no fusion reads all the operands' bytes from memory: those that lie there.
 MP_NODISCARD mp_status_t mp_chip_fusion_use_all_in_memory(mp_chip_fusion_find_t *find,
                                                           const mp_op_t *op);
@@ -189,6 +191,9 @@ const mp_value_t *mp_chip_fusion_rows_operand(const mp_chip_fusion_find_t *find,
 // it on that way.
 bool mp_chip_fusion_closes_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op);
 
+// Whether the op is one of those between such a reduction and the rows.
+bool mp_chip_fusion_is_between_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op);
+
 // Whether what a reduction of rows sums up comes, element by element, of rows from which a sum of
 // them was taken in this way: it goes on in a kernel that has those at hand.
 bool mp_chip_fusion_follows_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op);
@@ -198,8 +203,6 @@ bool mp_chip_fusion_follows_rows(const mp_chip_fusion_find_t *find, const mp_op_
 bool mp_chip_fusion_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                               const mp_op_t *sum);
 
-// Whether an op's result comes, element by element, of rows from which a sum of them was taken.
-bool mp_chip_fusion_is_of_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op);
 // Whether what is reduced is the result of a matmul, turned: a compiler for GPUs leaves it as it
 // lies, and rows are columns then.
 bool mp_chip_fusion_is_turned(const mp_chip_fusion_find_t *find, const mp_op_t *op);
@@ -213,13 +216,8 @@ bool mp_chip_fusion_makes_rows(const mp_chip_fusion_find_t *find, const mp_op_t 
 bool mp_chip_fusion_chains(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                            const mp_work_t *work, const mp_chip_fusion_user_t *user);
 
-// ---- chip_fusion_again.c ----
+// ---- chip_fusion_priority.c ----
 
-// The bytes that a value comes of, where a few ops go from these to it element by element.
-double mp_chip_fusion_source_bytes(const mp_chip_fusion_find_t *find, const mp_value_t *value,
-                                   uint32_t ops_most);
-// Elements along the last dimension of what an op makes.
-double mp_chip_fusion_line(const mp_op_t *op);
 // Whether the compiler takes it to be sooner done if each of the users at hand makes what the op
 // does, than if they read it. True where no figures say what it counts (`fusion.again`).
 bool mp_chip_fusion_pays_again(const mp_chip_fusion_find_t *find, const mp_op_t *op);
@@ -229,6 +227,10 @@ bool mp_chip_fusion_pays_again(const mp_chip_fusion_find_t *find, const mp_op_t 
 // wants its elements in another order.
 double mp_chip_fusion_emitted(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                               uint32_t number);
+// How often the fusion reads each element of what the op makes: XLA's utilization. Elementwise ops
+// share one reading.
+double mp_chip_fusion_utilization(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                                  uint32_t number);
 // Whether the code of the fusion stays small enough for XLA's compiler for GPUs with the op.
 bool mp_chip_fusion_has_room(const mp_chip_fusion_find_t *find, const mp_op_t *op, uint32_t number);
 // ---- chip_fusion_siblings.c ----

@@ -14,15 +14,26 @@ static mp_work_class_t chip_fusion_join_class(mp_work_class_t a, mp_work_class_t
   return a;
 }
 
+// The share of the op's elements that the fusion computes: all of those that it writes.
+static double chip_fusion_join_share(const mp_chip_fusion_find_t *find, uint32_t number,
+                                     const mp_op_t *op) {
+  const mp_chip_fusion_value_t *entry = NULL;
+  if (op->num_results != 1 || find->compiler != MP_CHIP_COMPILER_GPU) return 1;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[0]), entry);
+  if (entry == NULL || entry->written_by != MP_CHIP_FUSION_NONE) return 1;
+  const double share = mp_chip_fusion_utilization(find, op, number);
+  return share > 0 ? fmin(1, share) : 1;
+}
+
 static void chip_fusion_join_add_work(mp_chip_fusion_find_t *find, uint32_t number,
-                                      const mp_chip_fusion_op_t *at) {
+                                      const mp_chip_fusion_op_t *at, double share) {
   mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
   mp_chip_fusion_state_t *state = &find->states.items[number];
   mp_work_t *sum = &fusion->work;
-  sum->flops += at->work.flops;
-  sum->transcendentals += at->work.transcendentals;
-  sum->vector_flops += at->work.vector_flops;
-  sum->vector_transcendentals += at->work.vector_transcendentals;
+  sum->flops += share * at->work.flops;
+  sum->transcendentals += share * at->work.transcendentals;
+  sum->vector_flops += share * at->work.vector_flops;
+  sum->vector_transcendentals += share * at->work.vector_transcendentals;
   if (fusion->has_hero && state->kind == MP_CHIP_FUSION_MATMUL &&
       at->kind == MP_CHIP_FUSION_MATMUL) {
     fusion->inner = at->work.matmul;
@@ -48,14 +59,18 @@ mp_status_t mp_chip_fusion_join(mp_chip_fusion_find_t *find, const mp_chip_fusio
                                 const mp_chip_fusion_user_t *user) {
   mp_chip_fusions_t *out = find->out;
   mp_chip_fusion_t *fusion = &out->fusions.items[user->fusion];
-  const mp_chip_fusion_member_t member = {at->op,
-                                          user->is_along && at->kind != MP_CHIP_FUSION_MATMUL,
-                                          user->sides, fusion->first_member};
+  const double share = chip_fusion_join_share(find, user->fusion, at->op);
+  const mp_chip_fusion_member_t member = {
+      .op = at->op,
+      .is_epilogue = user->is_along && at->kind != MP_CHIP_FUSION_MATMUL,
+      .sides = user->sides,
+      .share = (float)share,
+      .next = fusion->first_member};
   fusion->first_member = out->members.count;
   ++find->states.items[user->fusion].num_members;
   const double emitted = mp_chip_fusion_emitted(find, at->op, user->fusion);
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &out->members, member));
-  chip_fusion_join_add_work(find, user->fusion, at);
+  chip_fusion_join_add_work(find, user->fusion, at, share);
   // A reduction whose result is broadcast goes once through what it reduces.
   const bool is_row = at->kind == MP_CHIP_FUSION_REDUCTION && user->is_reused;
   for (uint32_t i = 0; i < at->op->num_operands; ++i) {
@@ -78,7 +93,7 @@ mp_status_t mp_chip_fusion_join(mp_chip_fusion_find_t *find, const mp_chip_fusio
                                        .is_along = is_along,
                                        .is_reused = is_reused || (user->is_reused && !is_row),
                                        .sides = mp_chip_fusion_sides(&member, at->kind, i)};
-    MP_RETURN_IF_ERROR(mp_chip_fusion_use(find, value, at->op, &use, emitted));
+    MP_RETURN_IF_ERROR(mp_chip_fusion_use(find, value, at->op, &use, emitted, share));
   }
   return NULL;
 }
@@ -90,10 +105,8 @@ mp_status_t mp_chip_fusion_begin(mp_chip_fusion_find_t *find, const mp_chip_fusi
                                   .block = at->op->parent,
                                   .work.work_class = at->work.work_class,
                                   .first_member = MP_CHIP_FUSION_NONE};
-  const mp_chip_fusion_state_t state = {.place = find->place,
-                                        .first_need = MP_CHIP_FUSION_NONE,
-                                        .merged_into = MP_CHIP_FUSION_NONE,
-                                        .kind = at->kind};
+  const mp_chip_fusion_state_t state = {
+      .place = find->place, .merged_into = MP_CHIP_FUSION_NONE, .kind = at->kind};
   const mp_chip_fusion_entry_t entry = {mp_hash_pointer(at->op), number};
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->fusions, fresh));
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->states, state));
@@ -105,16 +118,10 @@ mp_status_t mp_chip_fusion_begin(mp_chip_fusion_find_t *find, const mp_chip_fusi
 
 mp_status_t mp_chip_fusion_write(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
                                  uint32_t number) {
-  mp_chip_fusion_state_t *state = &find->states.items[number];
   for (uint32_t i = 0; i < at->op->num_results; ++i) {
     mp_chip_fusion_value_t *entry;
     MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, &at->op->results[i], &entry));
     entry->written_by = number;
-  }
-  if (at->memory_use < state->first_need) state->first_need = at->memory_use;
-  for (uint32_t i = 0; i < find->users.count; ++i) {
-    const uint32_t user = find->users.items[i].fusion, place = find->states.items[user].place;
-    if (user != number && place < state->first_need) state->first_need = place;
   }
   return NULL;
 }

@@ -58,6 +58,17 @@ bool mp_chip_fusion_pads(const mp_chip_figures_t *figures, const mp_op_t *op,
          mp_chip_rule(figures, MP_CHIP_RULE_gemm_padding);
 }
 
+// Whether a GPU's threads reduce a few elements each: rows of less than a warp, unless a warp has
+// several (IsUnnestedReductionFasterThanElemental), and few of the dimension before the last.
+static bool chip_fusion_kinds_is_by_threads(const mp_chip_figures_t *figures, const mp_op_t *op) {
+  enum { WARP = 32 };
+  if (figures->compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_REDUCE) return false;
+  const double results = mp_chip_fusion_op_count(op);
+  const double reduced = mp_chip_fusion_value_count(op->operands[0]) / fmax(results, 1);
+  const bool shares_warp = mp_chip_fusion_row(op) > 0 && fmod(WARP, reduced) == 0;
+  return reduced < WARP && !shares_warp;
+}
+
 static mp_chip_fusion_kind_t chip_fusion_kinds_of_class(const mp_chip_figures_t *figures,
                                                         const mp_op_t *op,
                                                         mp_work_class_t work_class) {
@@ -74,7 +85,8 @@ static mp_chip_fusion_kind_t chip_fusion_kinds_of_class(const mp_chip_figures_t 
     case MP_WORK_CONVOLUTION:
       return mp_chip_fusion_is_sum(figures, op) ? MP_CHIP_FUSION_REDUCTION : MP_CHIP_FUSION_MATMUL;
     case MP_WORK_REDUCTION:
-      return MP_CHIP_FUSION_REDUCTION;
+      return chip_fusion_kinds_is_by_threads(figures, op) ? MP_CHIP_FUSION_LOOP
+                                                          : MP_CHIP_FUSION_REDUCTION;
     case MP_WORK_WINDOW:
       return MP_CHIP_FUSION_WINDOW;
     case MP_WORK_SCATTER:
@@ -218,7 +230,7 @@ bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,
   switch (kind) {
     case MP_CHIP_FUSION_LOOP:
       if (op->code == MP_OP_CONCATENATE) return chip_fusion_kinds_takes_part(figures, op, operand);
-      return op->code != MP_OP_GATHER || operand != 0;
+      return op->code != MP_OP_GATHER || operand != 0 || figures->compiler == MP_CHIP_COMPILER_GPU;
     case MP_CHIP_FUSION_MATMUL:
       // A library's kernels take arrays.
       return figures->compiler != MP_CHIP_COMPILER_GPU;

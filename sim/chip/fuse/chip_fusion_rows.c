@@ -102,6 +102,19 @@ bool mp_chip_fusion_closes_rows(const mp_chip_fusion_find_t *find, const mp_op_t
   return end != NULL && chip_fusion_rows_meet(find, end, mp_chip_fusion_root(op->operands[0]));
 }
 
+bool mp_chip_fusion_is_between_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  const mp_op_t *end = chip_fusion_rows_end_of(find, op);
+  for (uint32_t i = 0; end != NULL && i < CHIP_FUSION_ROWS_OPS_MOST; ++i) {
+    const mp_value_t *value = mp_chip_fusion_rows_operand(find, op);
+    if (value == NULL || value->op == NULL) return false;
+    op = value->op;
+    if (mp_chip_fusion_row(op) > 0) {
+      return chip_fusion_rows_meet(find, end, mp_chip_fusion_root(op->operands[0]));
+    }
+  }
+  return false;
+}
+
 bool mp_chip_fusion_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                               const mp_op_t *sum) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
@@ -150,11 +163,6 @@ bool mp_chip_fusion_follows_rows(const mp_chip_fusion_find_t *find, const mp_op_
   enum { OPS_MOST = 5 };
   if (op->num_results != 1) return false;
   return chip_fusion_rows_has_end(find, mp_chip_fusion_root(op->operands[0]), OPS_MOST);
-}
-
-bool mp_chip_fusion_is_of_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
-  enum { OPS_MOST = 6 };
-  return op->num_results == 1 && chip_fusion_rows_has_end(find, &op->results[0], OPS_MOST);
 }
 
 // The array that an op goes through, the first one of them; NULL: it goes through none.

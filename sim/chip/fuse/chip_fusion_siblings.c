@@ -1,4 +1,5 @@
 // Which fusions become one because they read the same array.
+#include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 #include "sim/chip/rules/chip_rules.h"
 
@@ -23,19 +24,81 @@ static void chip_fusion_siblings_merge(mp_chip_fusion_find_t *find, uint32_t num
   }
   kept->reduced_dims |= state->reduced_dims;
   kept->num_members += state->num_members;
-  if (state->first_need < kept->first_need) kept->first_need = state->first_need;
   state->merged_into = into;
 }
 
-// Whether two fusions that read the same array go through it in the same way, and the second one
-// can wait with what it does until the first one is done.
-static bool chip_fusion_siblings_may_merge(const mp_chip_fusion_find_t *find,
+// The place of the first reader of what the op of a fusion makes, besides the fusion.
+static uint32_t chip_fusion_siblings_needed(const mp_chip_fusion_find_t *find, uint32_t number,
+                                            const mp_op_t *op, uint32_t first) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const mp_chip_fusion_value_t *entry;
+    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[i]), entry);
+    if (entry == NULL) continue;
+    if (entry->memory_use < first) first = entry->memory_use;
+    uint32_t at = entry->first_use;
+    for (; at != MP_CHIP_FUSION_NONE; at = find->uses.items[at].next) {
+      const uint32_t user = mp_chip_fusion_now(find, find->uses.items[at].fusion);
+      const uint32_t place = find->states.items[user].place;
+      if (user != number && place < first) first = place;
+    }
+  }
+  return first;
+}
+
+// Whether what a fusion writes is read only after this place.
+static bool chip_fusion_siblings_can_wait(const mp_chip_fusion_find_t *find, uint32_t number,
+                                          uint32_t place) {
+  uint32_t at = find->out->fusions.items[number].first_member, first = MP_CHIP_FUSION_NONE;
+  for (; at != MP_CHIP_FUSION_NONE && first > place; at = find->out->members.items[at].next) {
+    const mp_op_t *op = find->out->members.items[at].op;
+    const mp_chip_fusion_value_t *entry;
+    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[0]), entry);
+    const bool is_written = entry != NULL && entry->written_by != MP_CHIP_FUSION_NONE &&
+                            mp_chip_fusion_now(find, entry->written_by) == number;
+    if (is_written) first = chip_fusion_siblings_needed(find, number, op, first);
+  }
+  return first > place;
+}
+
+// Whether all that an op reads is there before this place, or made in its fusion.
+static bool chip_fusion_siblings_has_operands(const mp_chip_fusion_find_t *find, uint32_t number,
+                                              const mp_op_t *op, uint32_t place) {
+  mp_work_t work;
+  const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(find->figures, op, &work);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_chip_fusion_source(find->figures, op, kind, i, &is_reused);
+    if (value == NULL || value->op == NULL || value->op->parent != op->parent) continue;
+    if (mp_op_info(value->op->code)->role != MP_OP_ROLE_KERNEL) return false;
+    const mp_chip_fusion_value_t *entry;
+    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+    if (entry == NULL || entry->written_by == MP_CHIP_FUSION_NONE) continue;
+    const uint32_t maker = mp_chip_fusion_now(find, entry->written_by);
+    if (maker != number && find->states.items[maker].place >= place) return false;
+  }
+  return true;
+}
+
+// Whether a fusion can run at this place already.
+static bool chip_fusion_siblings_can_hurry(const mp_chip_fusion_find_t *find, uint32_t number,
+                                           uint32_t place) {
+  uint32_t at = find->out->fusions.items[number].first_member;
+  for (; at != MP_CHIP_FUSION_NONE; at = find->out->members.items[at].next) {
+    const mp_op_t *op = find->out->members.items[at].op;
+    if (!chip_fusion_siblings_has_operands(find, number, op, place)) return false;
+  }
+  return true;
+}
+
+// Whether two fusions that read the same array, the first one before the second one, go through it
+// in the same way.
+static bool chip_fusion_siblings_are_alike(const mp_chip_fusion_find_t *find,
                                            const mp_chip_fusion_user_t *first,
                                            const mp_chip_fusion_user_t *second, double count) {
   enum { MEMBERS_MOST = 200 };
   const mp_chip_fusion_state_t *a = &find->states.items[first->fusion];
   const mp_chip_fusion_state_t *b = &find->states.items[second->fusion];
-  if (!(a->place < b->place && b->place < a->first_need)) return false;
+  if (a->place >= b->place) return false;
   if (a->kind != MP_CHIP_FUSION_LOOP && a->kind != MP_CHIP_FUSION_REDUCTION) return false;
   if (b->kind != MP_CHIP_FUSION_LOOP && b->kind != MP_CHIP_FUSION_REDUCTION) return false;
   if (find->out->fusions.items[first->fusion].count != count ||
@@ -54,6 +117,21 @@ static bool chip_fusion_siblings_may_merge(const mp_chip_fusion_find_t *find,
          a->reduced_dims == 0 || b->reduced_dims == 0;
 }
 
+// Makes two fusions one, which runs where the second one would or where the first one would.
+static bool chip_fusion_siblings_try(mp_chip_fusion_find_t *find, const mp_chip_fusion_user_t *a,
+                                     const mp_chip_fusion_user_t *b, double count) {
+  if (!a->is_along || a->is_reused || !b->is_along || b->is_reused) return false;
+  if (!chip_fusion_siblings_are_alike(find, a, b, count)) return false;
+  const uint32_t first = find->states.items[a->fusion].place;
+  const uint32_t second = find->states.items[b->fusion].place;
+  const bool waits = chip_fusion_siblings_can_wait(find, a->fusion, second);
+  if (!waits && !chip_fusion_siblings_can_hurry(find, b->fusion, first)) return false;
+  if (!mp_chip_rule(find->figures, MP_CHIP_RULE_sibling_fusion)) return false;
+  if (waits) chip_fusion_siblings_merge(find, a->fusion, b->fusion);
+  if (!waits) chip_fusion_siblings_merge(find, b->fusion, a->fusion);
+  return true;
+}
+
 void mp_chip_fusion_join_siblings(mp_chip_fusion_find_t *find, const mp_value_t *value) {
   enum { NEIGHBOURS = 4, COUNT_LEAST = 1024 };
   const double count = mp_chip_fusion_value_count(value);
@@ -63,11 +141,8 @@ void mp_chip_fusion_join_siblings(mp_chip_fusion_find_t *find, const mp_value_t 
   for (uint32_t i = 0; i < num_users; ++i) {
     for (uint32_t j = 0; j < num_users && j <= i + NEIGHBOURS; ++j) {
       if (j + NEIGHBOURS < i || j == i) continue;
-      const bool is_alike = users[i].is_along && !users[i].is_reused && users[j].is_along &&
-                            !users[j].is_reused &&
-                            chip_fusion_siblings_may_merge(find, &users[i], &users[j], count);
-      if (!is_alike || !mp_chip_rule(find->figures, MP_CHIP_RULE_sibling_fusion)) continue;
-      chip_fusion_siblings_merge(find, users[i].fusion, users[j].fusion);
+      if (!chip_fusion_siblings_try(find, &users[i], &users[j], count)) continue;
+      users[j].fusion = mp_chip_fusion_now(find, users[j].fusion);
       users[i] = users[--num_users];
       --i;
       break;

@@ -6,13 +6,18 @@
 #include "sim/chip/fuse/chip_fusion_impl.h"
 
 mp_status_t mp_chip_fusion_use(mp_chip_fusion_find_t *find, const mp_value_t *value,
-                               const mp_op_t *op, const mp_chip_fusion_user_t *user,
-                               double emitted) {
+                               const mp_op_t *op, const mp_chip_fusion_user_t *user, double emitted,
+                               double share) {
   mp_chip_fusion_value_t *entry;
   MP_ASSERT(user->fusion < find->out->fusions.count && emitted >= 1);
   MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, value, &entry));
+  const bool cuts =
+      op->code == MP_OP_SLICE || op->code == MP_OP_DYNAMIC_SLICE || op->code == MP_OP_GATHER;
+  const double count = fmax(1, mp_chip_fusion_value_count(value));
+  if (cuts) share *= fmin(1, mp_chip_fusion_op_count(op) / count);
   const mp_chip_fusion_use_t use = {
-      user->fusion, entry->first_use, user->is_along, user->is_reused, user->sides, op, emitted};
+      user->fusion, entry->first_use, user->is_along, user->is_reused, user->sides,
+      op,           emitted,          share};
   entry->first_use = find->uses.count;
   return MP_ARRAY_PUSH(find->arena, &find->uses, use);
 }

@@ -12,11 +12,11 @@
   X(rows_follow, "gpu", "fuse", "a reduction of rows that are kept on chip is fused with them") \
   X(window_fusion, "gpu", "fuse", "a reduce-window is fused into the only loop that consumes it") \
   X(cumulative_inputs, "gpu", "fuse", "a cumulative op recomputes only cheap producers of one array") \
-  X(expensive_broadcast, "both", "fuse", "an expensive op is not recomputed for each element of its broadcast") \
+  X(expensive_broadcast, "tpu", "fuse", "an expensive op is not recomputed for each element of its broadcast") \
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
   X(update_source, "gpu", "fuse", "what reads other places of an array is computed before the array is updated") \
   X(several_slices, "tpu", "fuse", "what a kernel reads at several shifted places is written, not recomputed for each") \
-  X(cost_model, "gpu", "fuse", "a producer is written if XLA's cost model says that recomputing it takes longer") \
+  X(priority_fusion, "gpu", "fuse", "a value is computed by its readers if XLA's cost model says that this is faster") \
   X(kept_gate, "tpu", "fuse", "an expensive elementwise result of three matmuls is written, not recomputed") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \

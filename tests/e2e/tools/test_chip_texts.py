@@ -15,6 +15,7 @@ import bundles_run
 import bundles_times
 import corpus
 import gpu
+import gpu_matmuls
 import hlo_kernels
 import hlo_loops
 import hlo_text
@@ -171,6 +172,7 @@ def cost(**models):
   return f'backend_config={{"reification_cost":[{entries}]}}'
 
 
+CONTRACTED = 'backend_config={"lhs_batch_dimensions":[],"lhs_contracting_dimensions":["1"]}'
 GPU = f"""%add (a: f32[8], b: f32[8]) -> f32[8] {{
   %a = f32[8] parameter(0)
   ROOT %s = f32[8] add(%a, %a)
@@ -178,7 +180,8 @@ GPU = f"""%add (a: f32[8], b: f32[8]) -> f32[8] {{
 ENTRY %main (x: f32[8]) -> f32[8] {{
   %x = f32[8] parameter(0)
   %f = f32[8] fusion(%x), kind=kLoop, calls=%add, {cost(sol=2.0)}
-  %p = bf16[64,64] custom-call(%f), custom_call_target="__cublas$lt$matmul", {cost(sol=5.0)}
+  %w = bf16[512,512] parameter(1)
+  %p = bf16[512,512] custom-call(%w, %w), custom_call_target="__cublas$lt$matmul", {CONTRACTED}, {cost(sol=5.0)}
   %s = (f32[8], f32[8]) all-reduce-start(%f), to_apply=%add, {cost(sol=9.0)}
   %g = f32[8] fusion(%f), kind=kLoop, calls=%add, {cost(sol=4.0)}
   %d = f32[8] all-reduce-done(%s)
@@ -188,11 +191,22 @@ ENTRY %main (x: f32[8]) -> f32[8] {{
 
 
 def test_a_row_of_a_gpu():
-  row = gpu.read(GPU, "h100")
+  row = gpu.read(GPU, "h100", {})
   assert (row["cycles"], row["matmul"]) == (11000, 5000)
   assert row["collectives"] == {"all-reduce": {"async": 1}}
   assert (row["collective"], row["exposed"], row["overlapped"]) == (9000, 5000, 4000)
   assert row["irregular"] == ["sort"]
+
+
+def test_tables_of_matmuls_bound_those_that_they_lack():
+  bf16, exact = ("bf16",) * 3, False
+  bounds = lambda *sizes, types=bf16: gpu_matmuls.bounds(gpu_matmuls.Matmul(types, exact, *sizes), 8000.0, "h100", 1e15)
+  assert bounds(1, 512, 512, 512) == (8000, 8000)
+  assert bounds(1, 64, 512, 128) == (8000, 8000 * 4 * 2)  # no longer than with 256 rows and a k of 256
+  assert bounds(16, 256, 256, 256) == (2000, 8000)  # no shorter than four of them
+  assert bounds(1, 8192, 4096, 4096)[0] == pytest.approx(2 * 8192 * 4096**2 / 1e15 * 1e9)  # nor than at the peak
+  assert bounds(1, 512, 512, 512, types=("bf16", "bf16", "f32")) is None
+  assert bounds(1, 512, 512, 512, types=("f8", "f8", "bf16")) == (8000, 16000)  # the mean of two kernels
 
 
 def test_costs_of_wrapped_collectives_come_from_the_serialized_module():
