@@ -35,7 +35,7 @@ static mp_status_t chip_blocks_copy(mp_chip_builder_t *b, const mp_op_t *op) {
 
 static mp_status_t chip_blocks_op(mp_chip_builder_t *b, const mp_op_t *op) {
   if (mp_op_info(op->code)->role != MP_OP_ROLE_KERNEL) {
-    MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, op));
+    MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, op, op));
   }
   if (mp_plan_is_collective(op)) return chip_blocks_collective(b, op);
   if (mp_op_crosses(op)) return chip_blocks_copy(b, op);

@@ -20,9 +20,9 @@ mp_status_t mp_chip_make_fusions(mp_module_t *module, const mp_chip_figures_t *f
 static mp_status_t chip_compile_make_tables(mp_chip_builder_t *b) {
   const uint32_t num_copies = b->fusions.layouts.copies.count;
   MP_RETURN_IF_ERROR(mp_chip_order_find_uses(b));
-  b->copied = MP_ARENA_ARRAY(b->scratch, bool, (size_t)num_copies + 1);
+  b->copied = MP_ARENA_ARRAY(b->scratch, uint32_t, (size_t)num_copies + 1);
   MP_RETURN_IF_NULL(b->copied);
-  for (uint32_t i = 0; i < num_copies; ++i) b->copied[i] = false;
+  for (uint32_t i = 0; i < num_copies; ++i) b->copied[i] = UINT32_MAX;
   b->items = MP_ARENA_ARRAY(b->scratch, uint32_t, (size_t)b->position + 1);
   MP_RETURN_IF_NULL(b->items);
   for (uint32_t i = 0; i < b->position; ++i) b->items[i] = UINT32_MAX;
@@ -38,8 +38,8 @@ static mp_status_t chip_compile_steps(mp_chip_builder_t *b) {
 }
 
 static mp_status_t chip_compile_memory(mp_chip_builder_t *b) {
-  const mp_memory_rings_t rings = {b->rings.count, b->rings.items};
-  return mp_chip_memory_plan(&b->chip->figures, &b->fusions, b->program, &rings, b->arena,
+  const mp_memory_extras_t extras = {b->rings.count, b->held.count, b->rings.items, b->held.items};
+  return mp_chip_memory_plan(&b->chip->figures, &b->fusions, b->program, &extras, b->arena,
                              &b->memory);
 }
 

@@ -59,10 +59,17 @@ static bool chip_copies_may_overwrite(const mp_chip_builder_t *b, const mp_value
   return block->parent_op != NULL || chip_copies_taken_by(b, root) >= 0;
 }
 
+// Whether an operand is copied anyway, into another layout.
+static bool chip_copies_is_copied(const mp_chip_builder_t *b, const mp_op_t *op, uint32_t operand) {
+  return mp_layouts_copy_for(&b->fusions.layouts, op->operands[operand], op) != MP_LAYOUT_NONE;
+}
+
 // What is copied before the op changes the operand, which becomes a result of this type.
 static double chip_copies_before(const mp_chip_builder_t *b, const mp_op_t *op, int64_t operand,
                                  const mp_type_t *type) {
   const mp_value_t *root = mp_chip_fusion_root(op->operands[operand]);
+  // A copy in another layout is updated instead.
+  if (chip_copies_is_copied(b, op, (uint32_t)operand)) return 0;
   const bool is_made = root->op != NULL && root->op->code == MP_OP_CONSTANT;
   if (!is_made && chip_copies_may_overwrite(b, op->operands[operand], op)) return 0;
   return (is_made ? 1 : 2) * mp_work_bytes_of(type);
@@ -134,13 +141,6 @@ static const mp_value_t *chip_copies_bytes_of(const mp_chip_builder_t *b, const 
     root = mp_chip_fusion_root(root->op->operands[0]);
   }
   return root;
-}
-
-// Whether a terminator's operand is copied anyway, into another layout.
-static bool chip_copies_is_copied(const mp_chip_builder_t *b, const mp_op_t *terminator,
-                                  uint32_t i) {
-  return mp_layouts_copy_for(&b->fusions.layouts, terminator->operands[i], terminator) !=
-         MP_LAYOUT_NONE;
 }
 
 // Whether operand `i` of a terminator was not made in the block, or is operand `j` < `i` as well.

@@ -33,11 +33,18 @@ mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) 
     if (mp_matmul_is_whole(&operand) || chip_gemm_operands_is_made(b, root)) continue;
     mp_chip_order_use_t *use;
     MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
+    const double bytes = mp_work_bytes_of(root->type);
     // Later matmuls of the block read the same copy.
-    if (use != NULL && use->copied_in == op->parent) continue;
-    if (!mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_gemm_operand_copy)) continue;
-    if (use != NULL) use->copied_in = op->parent;
-    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
+    const bool is_copied = use != NULL && use->copied_in == op->parent;
+    if (!is_copied && !mp_chip_rule(figures, MP_CHIP_RULE_gemm_operand_copy)) continue;
+    uint32_t number = is_copied ? use->held : UINT32_MAX;
+    MP_RETURN_IF_ERROR(mp_chip_hold_copy(b, root, bytes, op, &number));
+    if (is_copied) continue;
+    if (use != NULL) {
+      use->copied_in = op->parent;
+      use->held = number;
+    }
+    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, op, 2 * bytes));
   }
   return NULL;
 }
@@ -50,7 +57,10 @@ mp_status_t mp_chip_pad_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) {
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_value_t *root = mp_chip_fusion_root(mp_matmul_factor(op, i).value);
     if (growth[i] == 1 || chip_gemm_operands_is_padded_free(b, root)) continue;
-    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, op, (1 + growth[i]) * mp_work_bytes_of(root->type)));
+    const double bytes = mp_work_bytes_of(root->type);
+    uint32_t number = UINT32_MAX;
+    MP_RETURN_IF_ERROR(mp_chip_hold_copy(b, root, growth[i] * bytes, op, &number));
+    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, op, (1 + growth[i]) * bytes));
   }
   return NULL;
 }

@@ -14,6 +14,7 @@ typedef struct {
   uint64_t hash;  // mp_hash_pointer of the value
   uint32_t last;  // the last op that reads it: its position in the order of mp_block_walk
   const mp_block_t *copied_in;  // the block that has copied it for a matmul; NULL: none
+  uint32_t held;                // the number of that copy in `held`
 } mp_chip_order_use_t;
 
 // A unit of the schedule: a kernel, a collective, a host copy, a loop or a branch.
@@ -64,7 +65,8 @@ typedef struct {
   bool is_in_part;                   // the current block belongs to a LOCAL step
   bool must_begin;                   // the next kernel begins a step, as a jump targets it
   MP_ARRAY(mp_memory_ring_t) rings;  // in scratch
-  bool *copied;                      // [copies], in scratch: layout copies that have a kernel
+  uint32_t *copied;                  // [layout copies], in scratch: its number in `held`
+  MP_ARRAY(mp_memory_copy_t) held;   // in scratch: copies in other layouts
   mp_chip_memory_t memory;
 } mp_chip_builder_t;
 
@@ -157,8 +159,15 @@ MP_NODISCARD mp_status_t mp_chip_copy_held(mp_chip_builder_t *b, const mp_op_t *
 
 // ---- chip_tiles.c ----
 
-// Adds the layout copies of an op's operands, unless an earlier op has added them.
-MP_NODISCARD mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op);
+// Notes for the memory plan that an op reads a copy of a value. `number` in `held`: UINT32_MAX
+// before the first reader. 0 bytes: it is no temporary.
+MP_NODISCARD mp_status_t mp_chip_hold_copy(mp_chip_builder_t *b, const mp_value_t *value,
+                                           double bytes, const mp_op_t *op, uint32_t *number);
+
+// Adds the layout copies of an op's operands, unless an earlier op has added them. `at`: the op at
+// whose place the op's kernel runs.
+MP_NODISCARD mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op,
+                                                   const mp_op_t *at);
 
 // ---- chip_complex.c ----
 

@@ -29,25 +29,14 @@ double mp_chip_kernel_seconds(const mp_chip_builder_t *b, const mp_op_t *op,
   return fusion == NULL ? 0 : chip_kernels_seconds(b, fusion, fusion->bytes, ring);
 }
 
-// Whether a fusion has only transposes, which are free on TPUs: where layouts differ, a layout copy
-// moves the data.
-static bool chip_kernels_moves_nothing(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion) {
-  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return false;
-  uint32_t at = fusion->first_member;
-  while (at != MP_CHIP_FUSION_NONE && b->fusions.members.items[at].op->code == MP_OP_TRANSPOSE) {
-    at = b->fusions.members.items[at].next;
-  }
-  return at == MP_CHIP_FUSION_NONE;
-}
-
 mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
                                const mp_ring_matmul_t *ring) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
   if (fusion == NULL) return NULL;
-  if (chip_kernels_moves_nothing(b, fusion)) return NULL;
+  if (mp_chip_fusion_moves_nothing(&b->fusions, fusion)) return NULL;
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
-    MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, member->op));
+    MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, member->op, op));
     at = member->next;
   }
   MP_RETURN_IF_ERROR(mp_chip_copy_gemm_operands(b, fusion->hero));

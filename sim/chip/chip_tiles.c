@@ -26,13 +26,37 @@ static double chip_tiles_work_seconds(const mp_chip_t *chip, const mp_layout_cop
   return is_apart ? 0 : mp_layouts_copy_bytes(copy) * 8 / bits * element * share;
 }
 
-mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op) {
+mp_status_t mp_chip_hold_copy(mp_chip_builder_t *b, const mp_value_t *value, double bytes,
+                              const mp_op_t *op, uint32_t *number) {
+  if (*number == UINT32_MAX) {
+    *number = b->held.count;
+    return MP_ARRAY_PUSH(b->scratch, &b->held, (mp_memory_copy_t){value, (uint64_t)bytes, op, op});
+  }
+  mp_memory_copy_t *copy = &b->held.items[*number];
+  if (bytes == 0) copy->bytes = 0;
+  if (op->id < copy->first->id) copy->first = op;
+  if (op->id > copy->last->id) copy->last = op;
+  return NULL;
+}
+
+// Whether a copy is a temporary of its own: not if control flow reads it, which has a place for it,
+// or if an op updates it in place.
+static bool chip_tiles_is_held(const mp_layout_copy_t *copy, const mp_op_t *op, uint32_t operand) {
+  const bool is_update = op->code == MP_OP_SCATTER || op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
+  return !copy->writes_vmem && !(is_update && operand < op->num_results) &&
+         mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL && op != mp_block_terminator(op->parent);
+}
+
+mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op, const mp_op_t *at) {
   const mp_layouts_t *layouts = &b->fusions.layouts;
   for (uint32_t i = 0; i < op->num_operands && layouts->copies.count > 0; ++i) {
     const uint32_t number = mp_layouts_copy_for(layouts, op->operands[i], op);
-    if (number == MP_LAYOUT_NONE || b->copied[number]) continue;
-    b->copied[number] = true;
+    if (number == MP_LAYOUT_NONE) continue;
     const mp_layout_copy_t *copy = &layouts->copies.items[number];
+    const bool is_first = b->copied[number] == UINT32_MAX;
+    const double held = chip_tiles_is_held(copy, op, i) ? mp_layouts_copy_bytes(copy) : 0;
+    MP_RETURN_IF_ERROR(mp_chip_hold_copy(b, copy->value, held, at, &b->copied[number]));
+    if (!is_first) continue;
     const double from = mp_layouts_bytes(layouts, copy->value);
     const double bytes =
         (copy->reads_vmem ? 0 : from) + (copy->writes_vmem ? 0 : mp_layouts_copy_bytes(copy));

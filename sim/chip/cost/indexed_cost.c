@@ -58,30 +58,6 @@ static indexed_accesses_t indexed_cost_of_gather(const mp_op_t *op) {
   };
 }
 
-// Seconds of bringing a table into the form from which a TPU looks it up: it is read as it lies,
-// and written, unless that is done in VMEM.
-static double indexed_cost_formed(const mp_chip_t *chip, const mp_op_t *op,
-                                  const mp_lookup_t *lookup) {
-  if (!mp_lookup_is_formed(op, lookup) ||
-      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_lookup_layouts)) {
-    return 0;
-  }
-  const double read = mp_chip_fusion_tiled_bytes(op->operands[0]->type);
-  return (read + mp_lookup_form_bytes(op, lookup)) / chip->memory_bandwidth;
-}
-
-// SparseCores write rows of lanes, however empty, which are then brought into the result's tiles.
-static double indexed_cost_written(const mp_chip_t *chip, const mp_op_t *op,
-                                   const mp_lookup_t *lookup, const indexed_accesses_t *a) {
-  enum { LANES = 128 };
-  if (!mp_lookup_is_apart(&chip->figures, op) || lookup->lane < 0) return 0;
-  const double line = LANES * indexed_cost_width(op->operands[0]->type);
-  const double bytes = a->slices * a->rows * ceil(a->row_bytes / line) * line;
-  const double least = mp_chip_fusion_tiled_bytes(op->results[0].type);
-  const bool is_copied = bytes > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_lookup_layouts);
-  return is_copied ? 2 * bytes / chip->memory_bandwidth : 0;
-}
-
 static double indexed_cost_from_memory(const mp_chip_t *chip, const indexed_accesses_t *a) {
   const double each = mp_figure_or(chip->figures.gather_slice, 0);
   return fmax(a->slices * each, indexed_cost_stream(chip, a, 1));
@@ -92,14 +68,13 @@ double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   indexed_accesses_t a = indexed_cost_of_gather(op);
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return indexed_cost_from_memory(chip, &a);
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
-  if (lookup.is_turned && mp_chip_rule(&chip->figures, MP_CHIP_RULE_lookup_layouts)) {
+  if (lookup.is_turned) {
     const double elements = a.rows * a.row_bytes;
     a.row_bytes = indexed_cost_width(op->operands[0]->type) *
                   (double)mp_op_ints(op, MP_ATTR_SLICE_SIZES).values[lookup.lane];
     a.rows = elements / a.row_bytes;
   }
-  return indexed_cost_from_memory(chip, &a) + indexed_cost_formed(chip, op, &lookup) +
-         indexed_cost_written(chip, op, &lookup, &a);
+  return indexed_cost_from_memory(chip, &a);
 }
 
 // ---- scatter ----
@@ -145,43 +120,16 @@ static double indexed_cost_sort(const mp_chip_t *chip, const mp_op_t *op,
                                 const indexed_accesses_t *a) {
   enum { ARRAYS = 2, KERNELS = 3 };
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || !indexed_cost_is_sum(op)) return 0;
-  if (mp_op_bool(op, MP_ATTR_INDICES_ARE_SORTED, false) || a->slices < 2 ||
-      !mp_chip_rule(&chip->figures, MP_CHIP_RULE_scatter_sorted)) {
-    return 0;
-  }
+  if (mp_op_bool(op, MP_ATTR_INDICES_ARE_SORTED, false) || a->slices < 2) return 0;
   return mp_sort_lines_seconds(chip, a->slices, a->slices, ARRAYS) +
          KERNELS * (chip->op_latency + mp_figure_or(chip->figures.memory_latency, 0));
-}
-
-static bool indexed_cost_is_scalar(const mp_op_t *op, const indexed_accesses_t *a) {
-  return a->rows * a->row_bytes <= indexed_cost_width(op->operands[0]->type);
-}
-
-// The bytes of what a TPU updates, in rows of lanes, however empty these are.
-static double indexed_cost_updated_form(const mp_op_t *op, const indexed_accesses_t *a) {
-  enum { LANES = 128 };
-  if (indexed_cost_is_scalar(op, a)) return a->table;
-  const double line = LANES * indexed_cost_width(op->operands[0]->type);
-  return a->table / a->row_bytes * ceil(a->row_bytes / line) * line;
-}
-
-// What lies in memory is made in rows of lanes, and then brought into the tiles that waste least.
-static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
-                                    const indexed_accesses_t *a) {
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return 0;
-  const double form = indexed_cost_updated_form(op, a);
-  const double least = mp_chip_fusion_tiled_bytes(op->results[0].type);
-  const bool is_near = form <= mp_figure_or(chip->figures.memory_scratch, 0);
-  const bool is_copied =
-      !is_near && form > least && mp_chip_rule(&chip->figures, MP_CHIP_RULE_lookup_layouts);
-  return is_copied ? 2 * form / chip->memory_bandwidth : 0;
 }
 
 // Rows that are updated are read and written.
 double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const indexed_accesses_t a = indexed_cost_of_scatter(op);
   return fmax(a.slices * indexed_cost_update(chip, op, &a), indexed_cost_stream(chip, &a, 2)) +
-         indexed_cost_sort(chip, op, &a) + indexed_cost_reformed(chip, op, &a);
+         indexed_cost_sort(chip, op, &a);
 }
 
 // ---- reverse ----

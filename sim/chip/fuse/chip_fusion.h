@@ -106,6 +106,10 @@ const mp_chip_fusion_t *mp_chip_fusion_at(const mp_chip_fusions_t *fusions, cons
 const mp_chip_fusion_access_t *mp_chip_fusion_accesses(const mp_chip_fusions_t *fusions,
                                                        const mp_chip_fusion_t *fusion);
 
+// Whether a fusion is of transposes alone: on a TPU they move nothing, since layouts are copied
+// where they differ.
+bool mp_chip_fusion_moves_nothing(const mp_chip_fusions_t *fusions, const mp_chip_fusion_t *fusion);
+
 // Whether libtpu for v6e recomputes the scores of an attention in each kernel that reads them, if
 // their softmax is in the fusion of their matmul. The scores may be scaled, but have no mask and no
 // bias.

@@ -73,22 +73,10 @@ mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
   return out;
 }
 
-// ---- the copy of the table, and the unit ----
-
-// Whether the table is an argument of main.
-static bool lookup_is_of_argument(const mp_op_t *op) {
-  const mp_value_t *table = mp_chip_fusion_root(op->operands[0]);
-  return table->op == NULL && table->block->parent_op == NULL;
-}
+// ---- which unit runs the gather ----
 
 double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup) {
   return mp_work_bytes_of(op->operands[0]->type) * lookup->padding;
-}
-
-bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup) {
-  if (lookup->is_turned) return true;
-  const double least = mp_chip_fusion_tiled_bytes(op->operands[0]->type);
-  return lookup_is_of_argument(op) && mp_lookup_form_bytes(op, lookup) > least;
 }
 
 // SparseCores look up single rows and elements, more than `gather.apart` of them, if the result has

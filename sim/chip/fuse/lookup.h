@@ -26,8 +26,4 @@ bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op);
 // The bytes of the table in the layout that the gather reads.
 double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup);
 
-// Whether the table is copied into that layout first: it needs another layout than arrays have, or
-// is an argument with another dimension in the lanes, which needs less padding.
-bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup);
-
 #endif  // MINIPOD_SIM_CHIP_FUSE_LOOKUP_H_

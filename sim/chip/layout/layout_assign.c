@@ -187,6 +187,20 @@ static bool layout_assign_choose(const layout_assign_t *a, const mp_op_t *op,
   return is_found;
 }
 
+static mp_status_t layout_assign_by_lanes(layout_assign_t *a, const mp_op_t *op) {
+  mp_tile_layout_t first = {-1, -1, false};
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_tile_layout_t has = *layout_assign_of(a, op->operands[i]);
+    const mp_tile_layout_t read = mp_tile_layout_lanes(op, i, has);
+    MP_RETURN_IF_ERROR(layout_assign_need(a, op->operands[i], op, read));
+    if (i == 0) first = read;
+  }
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    *layout_assign_of(a, &op->results[i]) = mp_tile_layout_by_lanes(op, first);
+  }
+  return NULL;
+}
+
 static mp_status_t layout_assign_reshape(layout_assign_t *a, const mp_op_t *op) {
   const mp_value_t *from = op->operands[0], *to = &op->results[0];
   mp_tile_layout_t layout;
@@ -258,9 +272,9 @@ static mp_status_t layout_assign_loop(layout_assign_t *a, const mp_op_t *loop) {
   for (uint32_t i = 0; i < loop->num_operands; ++i) {
     const layout_state_t *state = layout_assign_state(a, &body->args[i]);
     const bool is_any = layout_assign_state(a, loop->operands[i])->is_any;
-    const mp_tile_layout_t layout = state->want == LAYOUT_STRONG || is_any
-                                        ? layout_assign_wanted(a, &body->args[i])
-                                        : *layout_assign_of(a, loop->operands[i]);
+    const mp_tile_layout_t has = *layout_assign_of(a, loop->operands[i]);
+    const mp_tile_layout_t layout =
+        is_any || !layout_assign_serves(has, state) ? layout_assign_wanted(a, &body->args[i]) : has;
     MP_RETURN_IF_ERROR(layout_assign_need(a, loop->operands[i], loop, layout));
     *layout_assign_of(a, &body->args[i]) = layout;
     *layout_assign_of(a, &loop->regions[0]->args[i]) = layout;
@@ -290,6 +304,7 @@ static mp_status_t layout_assign_branches(layout_assign_t *a, const mp_op_t *op)
 
 static mp_status_t layout_assign_op(layout_assign_t *a, const mp_op_t *op) {
   if (mp_tile_layout_is_matmul(op)) return layout_assign_matmul(a, op);
+  if (mp_tile_layout_is_by_lanes(op)) return layout_assign_by_lanes(a, op);
   if (op->code == MP_OP_RESHAPE && !layout_assign_state(a, op->operands[0])->is_any) {
     return layout_assign_reshape(a, op);
   }
@@ -350,8 +365,9 @@ static uint32_t layout_assign_find(const mp_layouts_t *layouts, const mp_value_t
     const mp_layout_copy_t *copy = &layouts->copies.items[at];
     if (copy->is_reshape != is_reshape) continue;
     if (copy->op == op) return at;
-    // An op behind it in the block that reads the value wants the copy, too, unless it reads any.
-    if (!is_reshape && copy->op->parent == op->parent && mp_tile_layout_is_matmul(op)) return at;
+    // A later op of the block that reads the value needs the copy, too, unless it reads any layout.
+    const bool is_strict = mp_tile_layout_is_matmul(op) || mp_tile_layout_is_by_lanes(op);
+    if (!is_reshape && copy->op->parent == op->parent && is_strict) return at;
   }
   return MP_LAYOUT_NONE;
 }

@@ -46,6 +46,16 @@ bool mp_tile_layout_forward(const mp_op_t *op, uint32_t operand, mp_tile_layout_
 bool mp_tile_layout_backward(const mp_op_t *op, uint32_t operand, mp_tile_layout_t layout,
                              mp_tile_layout_t *out);
 
+// ---- layout_lanes.c ----
+
+// Gathers and scatters of slices, and windows: slices have their last dimension in the lanes, and
+// windows do not extend along the lanes.
+bool mp_tile_layout_is_by_lanes(const mp_op_t *op);
+// The layout in which such an op reads an operand that has this one, and in which it writes its
+// results if it reads operand 0 in `read`.
+mp_tile_layout_t mp_tile_layout_lanes(const mp_op_t *op, uint32_t operand, mp_tile_layout_t has);
+mp_tile_layout_t mp_tile_layout_by_lanes(const mp_op_t *op, mp_tile_layout_t read);
+
 // ---- layout_matmul.c ----
 
 // Whether a matmul or convolution reads operand `operand` in this layout, or writes its result in

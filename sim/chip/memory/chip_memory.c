@@ -60,12 +60,12 @@ static mp_status_t chip_memory_pack(mp_memory_places_t *places, uint32_t num_pos
 
 static mp_status_t chip_memory_plan_in(const mp_chip_figures_t *figures,
                                        const mp_chip_fusions_t *fusions,
-                                       const mp_program_t *program, const mp_memory_rings_t *rings,
-                                       mp_arena_t *scratch, mp_arena_t *arena,
-                                       mp_chip_memory_t *memory) {
+                                       const mp_program_t *program,
+                                       const mp_memory_extras_t *extras, mp_arena_t *scratch,
+                                       mp_arena_t *arena, mp_chip_memory_t *memory) {
   mp_memory_places_t places = {0}, on_host = {0};
   uint32_t num_positions = 0;
-  MP_RETURN_IF_ERROR(mp_memory_find_places(figures, fusions, program, rings, scratch, &places,
+  MP_RETURN_IF_ERROR(mp_memory_find_places(figures, fusions, program, extras, scratch, &places,
                                            &on_host, &num_positions));
   const double workspace = mp_figure_or(figures->memory_workspace, 0);
   if (workspace > 0 && chip_memory_has_matmul(fusions) &&
@@ -80,13 +80,13 @@ static mp_status_t chip_memory_plan_in(const mp_chip_figures_t *figures,
 }
 
 mp_status_t mp_chip_memory_plan(const mp_chip_figures_t *figures, const mp_chip_fusions_t *fusions,
-                                const mp_program_t *program, const mp_memory_rings_t *rings,
+                                const mp_program_t *program, const mp_memory_extras_t *extras,
                                 mp_arena_t *arena, mp_chip_memory_t *out_memory) {
   mp_arena_t *scratch = NULL;
   mp_chip_memory_t memory = {0};
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   mp_status_t status =
-      chip_memory_plan_in(figures, fusions, program, rings, scratch, arena, &memory);
+      chip_memory_plan_in(figures, fusions, program, extras, scratch, arena, &memory);
   mp_arena_release(scratch);
   if (status == NULL) *out_memory = memory;
   return status;

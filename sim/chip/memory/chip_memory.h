@@ -31,10 +31,20 @@ typedef struct {
   bool is_last;               // all others that need what is gathered are rings, too
 } mp_memory_ring_t;
 
+// A copy of a value for kernels of its block, in another layout: from the first one that reads it
+// to the last one.
 typedef struct {
-  uint32_t count;
-  const mp_memory_ring_t *items;
-} mp_memory_rings_t;
+  const mp_value_t *value;
+  uint64_t bytes;  // 0: it is in VMEM, or in the place of another value
+  const mp_op_t *first, *last;
+} mp_memory_copy_t;
+
+// What kernels need in memory besides the values of the program.
+typedef struct {
+  uint32_t num_rings, num_copies;
+  const mp_memory_ring_t *rings;
+  const mp_memory_copy_t *copies;
+} mp_memory_extras_t;
 
 // What a device has in one memory: its own, or its host's. `arguments` and what `results` do not
 // take over from them are there besides `temporaries`.
@@ -56,7 +66,7 @@ enum { MP_MEMORY_MOST_PLACES = 256 };  // that a plan keeps
 MP_NODISCARD mp_status_t mp_chip_memory_plan(const mp_chip_figures_t *figures,
                                              const mp_chip_fusions_t *fusions,
                                              const mp_program_t *program,
-                                             const mp_memory_rings_t *rings, mp_arena_t *arena,
+                                             const mp_memory_extras_t *extras, mp_arena_t *arena,
                                              mp_chip_memory_t *out_memory);
 
 // The bytes that are needed of a memory at once: arguments, results and temporaries.

@@ -7,13 +7,18 @@
 
 typedef MP_ARRAY(mp_memory_place_t) mp_memory_places_t;
 
+// ---- memory_bytes.c ----
+
+// Bytes rounded up to the granule of the chip's allocations.
+uint64_t mp_memory_round(const mp_chip_figures_t *figures, double bytes);
+
 // ---- memory_values.c ----
 
 // Finds the places of all temporaries, in `arena`, those in the host's memory apart; offsets are
 // not set. `out_num_positions`: all positions are below it.
 MP_NODISCARD mp_status_t mp_memory_find_places(
     const mp_chip_figures_t *figures, const mp_chip_fusions_t *fusions, const mp_program_t *program,
-    const mp_memory_rings_t *rings, mp_arena_t *arena, mp_memory_places_t *out_places,
+    const mp_memory_extras_t *extras, mp_arena_t *arena, mp_memory_places_t *out_places,
     mp_memory_places_t *out_host_places, uint32_t *out_num_positions);
 
 // ---- memory_pack.c ----

@@ -1,6 +1,5 @@
 // One backward sweep: when an op is looked at, all readers of its results have told of themselves.
 #include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/chip/fuse/lookup.h"
 #include "sim/chip/memory/memory_values.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
@@ -87,45 +86,6 @@ static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_chip_fusion_
   return is_plain;
 }
 
-// ---- copies in another order ----
-
-// Arguments and results of main have the layout that wastes least; by `rule` an op reads or writes
-// one in another layout.
-static void memory_sweep_copy(mp_memory_values_t *all, const mp_value_t *value, double bytes,
-                              uint32_t at, mp_chip_rule_t rule) {
-  mp_memory_value_t *place = mp_memory_place_of(all, value);
-  const bool is_outer = place->kind == MP_MEMORY_ARGUMENT || place->kind == MP_MEMORY_RESULT;
-  if (!is_outer || !mp_type_is_tensor(value->type) || !mp_chip_rule(all->figures, rule)) return;
-  place->copied = (uint64_t)bytes;
-  place->copied_first = place->copied_last = at;
-}
-
-// Windows and results of convolutions want the last dimension in the lanes of tiles.
-static void memory_sweep_copy_rows(mp_memory_values_t *all, const mp_value_t *value, uint32_t at) {
-  enum { LANES = 128 };
-  const mp_type_t *type = value->type;
-  if (!mp_type_is_tensor(type) || type->rank < 2) return;
-  const int64_t last = type->dims[type->rank - 1];
-  if (last <= 0) return;
-  const double whole = (double)((last + LANES - 1) / LANES * LANES) / (double)last;
-  const double bytes = mp_work_bytes_of(type) * whole;
-  const double least = (double)mp_memory_place_of(all, value)->bytes;
-  if (bytes > least * 1.1 && bytes > all->scratch) {
-    memory_sweep_copy(all, value, bytes, at, MP_CHIP_RULE_conv_window_layout);
-  }
-}
-
-// Tables lie as lookups want them: in VMEM, but not for SparseCores.
-static void memory_sweep_copy_table(mp_memory_values_t *all, const mp_op_t *op, uint32_t at) {
-  const mp_lookup_t lookup = mp_lookup_of_gather(op);
-  if (lookup.is_stepwise || !mp_lookup_is_formed(op, &lookup)) return;
-  const double bytes = mp_lookup_form_bytes(op, &lookup);
-  const bool is_near = bytes <= all->scratch && !mp_lookup_is_apart(all->figures, op);
-  if (!is_near) {
-    memory_sweep_copy(all, op->operands[0], bytes, at, MP_CHIP_RULE_lookup_layouts);
-  }
-}
-
 // What a GPU writes between the kernels of one op lies beside the op's result.
 static void memory_sweep_selected(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
   if (all->figures->compiler != MP_CHIP_COMPILER_GPU) return;
@@ -137,18 +97,6 @@ static void memory_sweep_selected(mp_memory_values_t *all, const mp_chip_fusion_
     mp_memory_value_t *place = &all->values[op->results[0].id];
     place->copied = (uint64_t)bytes;
     place->copied_first = place->copied_last = fusion->last->id;
-  }
-}
-
-static void memory_sweep_copies(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
-  if (all->figures->compiler != MP_CHIP_COMPILER_TPU) return;
-  const uint32_t at = fusion->last->id;
-  for (uint32_t m = fusion->first_member; m != MP_CHIP_FUSION_NONE;
-       m = all->fusions->members.items[m].next) {
-    const mp_op_t *op = all->fusions->members.items[m].op;
-    if (op->code == MP_OP_GATHER) memory_sweep_copy_table(all, op, at);
-    if (op->code == MP_OP_REDUCE_WINDOW) memory_sweep_copy_rows(all, op->operands[0], at);
-    if (op->code == MP_OP_CONVOLUTION) memory_sweep_copy_rows(all, &op->results[0], at);
   }
 }
 
@@ -199,19 +147,42 @@ static bool memory_sweep_is_updated(const mp_memory_values_t *all, const mp_chip
   return false;
 }
 
+// A kernel may write a value in other tiles than its layout has: parts of a concatenation.
+static void memory_sweep_size(const mp_memory_values_t *all, const mp_chip_fusion_access_t *write,
+                              mp_memory_value_t *place) {
+  mp_work_t work;
+  const mp_op_t *op = write->value->op;
+  if (place->value != write->value || place->kind != MP_MEMORY_TEMPORARY) return;
+  if (mp_chip_fusion_kind(all->figures, op, &work) == MP_CHIP_FUSION_UPDATE) return;
+  place->bytes = mp_memory_round(all->figures, write->bytes);
+}
+
+// Transposes that move nothing: the results are the bytes of the operands.
+static void memory_sweep_bitcasts(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
+       at = all->fusions->members.items[at].next) {
+    const mp_op_t *op = all->fusions->members.items[at].op;
+    mp_memory_unite(all, op->operands[0], &op->results[0]);
+  }
+}
+
 static void memory_sweep_fusion(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
+  if (mp_chip_fusion_moves_nothing(all->fusions, fusion)) {
+    memory_sweep_bitcasts(all, fusion);
+    return;
+  }
   const uint32_t number = (uint32_t)(fusion - all->fusions->fusions.items);
   const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(all->fusions, fusion);
   const mp_op_t *op = fusion->last;
   for (uint32_t i = fusion->num_reads; i < fusion->num_reads + fusion->num_writes; ++i) {
     mp_memory_value_t *place = mp_memory_place_of(all, access[i].value);
     mp_memory_extend(place, op->id);
+    memory_sweep_size(all, &access[i], place);
     if (access[i].space != MP_SPACE_HBM && place->kind == MP_MEMORY_TEMPORARY) {
       place->kind = MP_MEMORY_ELSEWHERE;
     }
     mp_memory_hand_over(all, access[i].value);
   }
-  memory_sweep_copies(all, fusion);
   memory_sweep_selected(all, fusion);
   const bool is_plain = memory_sweep_take_all(all, fusion, number);
   for (uint32_t i = 0; i < fusion->num_reads; ++i) {
@@ -279,10 +250,19 @@ static void memory_sweep_list_ends(mp_memory_values_t *all, const mp_block_t *bl
   }
 }
 
-// The value that a block ends with at `i`, if that is its own: made in it, and no other result.
+// Whether an op of control flow, or the end of a block, reads a copy of a value in another layout.
+static bool memory_sweep_is_copied(const mp_memory_values_t *all, const mp_value_t *value,
+                                   const mp_op_t *op) {
+  return mp_layouts_copy_for(&all->fusions->layouts, value, op) != MP_LAYOUT_NONE;
+}
+
+// The value that a block ends with at `i`, if that is its own: made in it, in the layout that is
+// needed, and no other result.
 static const mp_value_t *memory_sweep_own_end(mp_memory_values_t *all, const mp_block_t *block,
                                               uint32_t i) {
-  const mp_value_t *end = mp_chip_fusion_root(mp_block_terminator(block)->operands[i]);
+  const mp_op_t *terminator = mp_block_terminator(block);
+  const mp_value_t *end = mp_chip_fusion_root(terminator->operands[i]);
+  if (memory_sweep_is_copied(all, terminator->operands[i], terminator)) return NULL;
   if (end->op == NULL || end->op->parent != block || end->op->code == MP_OP_CONSTANT) return NULL;
   const mp_memory_value_t *value = &all->values[end->id];
   if (value->end == MP_MEMORY_NOBODY) memory_sweep_list_ends(all, block);
@@ -314,8 +294,9 @@ static void memory_sweep_carry(mp_memory_values_t *all, const mp_value_t *arg,
 // The loop has the place of a value from its beginning to its end.
 static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loop, uint32_t i) {
   const mp_value_t *arg = &loop->regions[1]->args[i];
+  const bool is_copied = memory_sweep_is_copied(all, loop->operands[i], loop);
   const bool is_same =
-      mp_chip_fusion_root(mp_block_terminator(loop->regions[1])->operands[i]) == arg;
+      !is_copied && mp_chip_fusion_root(mp_block_terminator(loop->regions[1])->operands[i]) == arg;
   const mp_value_t *next = is_same ? NULL : memory_sweep_own_end(all, loop->regions[1], i);
   if (next != NULL) memory_sweep_carry(all, arg, next);
   mp_memory_unite(all, arg, &loop->regions[0]->args[i]);
@@ -328,7 +309,7 @@ static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loo
   if (!is_same) {
     // A constant that the loop makes itself is nowhere before it.
     if (mp_chip_fusion_makes_start(all->figures, loop, i)) return;
-    mp_memory_read(all, loop, loop->operands[i], loop->id, arg->id);
+    mp_memory_read(all, loop, loop->operands[i], loop->id, is_copied ? MP_MEMORY_NOBODY : arg->id);
   } else if (mp_memory_is_live(place)) {
     // Nothing is written over it: the loop reads it where it is.
     mp_memory_read(all, loop, loop->operands[i], place->last, MP_MEMORY_NOBODY);
@@ -472,7 +453,7 @@ static mp_status_t memory_sweep_add_places(const mp_memory_value_t *place, uint3
 
 mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures,
                                   const mp_chip_fusions_t *fusions, const mp_program_t *program,
-                                  const mp_memory_rings_t *rings, mp_arena_t *arena,
+                                  const mp_memory_extras_t *extras, mp_arena_t *arena,
                                   mp_memory_places_t *out_places,
                                   mp_memory_places_t *out_host_places,
                                   uint32_t *out_num_positions) {
@@ -481,7 +462,7 @@ mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures,
   memory_sweep_results(&all);
   memory_sweep_block(&all, program->partitioned->main->body);
   memory_sweep_arguments(&all);
-  MP_RETURN_IF_ERROR(mp_memory_add_rings(&all, rings, arena, out_places));
+  MP_RETURN_IF_ERROR(mp_memory_add_extras(&all, extras, arena, out_places));
   for (uint32_t id = 0; id < all.num_values; ++id) {
     const mp_memory_value_t *place = &all.values[id];
     const bool is_on_host = place->value != NULL && place->value->is_on_host;

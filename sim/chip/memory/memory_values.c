@@ -28,8 +28,15 @@ uint32_t mp_memory_end_of(const mp_op_t *control) {
 
 // ---- making ----
 
-static void memory_values_enter(mp_memory_values_t *all, const mp_chip_figures_t *figures,
-                                const mp_value_t *value, mp_memory_kind_t kind) {
+// On TPUs the bytes of tiles in the layout that was assigned.
+static uint64_t memory_values_bytes(const mp_memory_values_t *all, const mp_value_t *value) {
+  const mp_layouts_t *layouts = &all->fusions->layouts;
+  if (value->id >= layouts->num_values) return mp_memory_bytes(all->figures, value->type);
+  return mp_memory_round(all->figures, mp_layouts_bytes(layouts, value));
+}
+
+static void memory_values_enter(mp_memory_values_t *all, const mp_value_t *value,
+                                mp_memory_kind_t kind) {
   all->values[value->id] = (mp_memory_value_t){.value = value,
                                                .parent = value->id,
                                                .first = UINT32_MAX,
@@ -38,24 +45,22 @@ static void memory_values_enter(mp_memory_values_t *all, const mp_chip_figures_t
                                                .end = MP_MEMORY_NOBODY,
                                                .made_by = MP_CHIP_FUSION_NONE,
                                                .kind = kind,
-                                               .bytes = mp_memory_bytes(figures, value->type)};
+                                               .bytes = memory_values_bytes(all, value)};
 }
 
-static void memory_values_enter_block(mp_memory_values_t *all, const mp_chip_figures_t *figures,
-                                      const mp_block_t *block) {
+static void memory_values_enter_block(mp_memory_values_t *all, const mp_block_t *block) {
   const bool is_main = block->parent_op == NULL;
   for (uint32_t i = 0; i < block->num_args; ++i) {
-    memory_values_enter(all, figures, &block->args[i],
-                        is_main ? MP_MEMORY_ARGUMENT : MP_MEMORY_TEMPORARY);
+    memory_values_enter(all, &block->args[i], is_main ? MP_MEMORY_ARGUMENT : MP_MEMORY_TEMPORARY);
   }
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     const bool is_constant = op->code == MP_OP_CONSTANT;
     for (uint32_t i = 0; i < op->num_results; ++i) {
-      memory_values_enter(all, figures, &op->results[i],
+      memory_values_enter(all, &op->results[i],
                           is_constant ? MP_MEMORY_ELSEWHERE : MP_MEMORY_TEMPORARY);
     }
     for (uint32_t r = 0; r < op->num_regions && memory_values_is_control(op); ++r) {
-      memory_values_enter_block(all, figures, op->regions[r]);
+      memory_values_enter_block(all, op->regions[r]);
     }
   }
 }
@@ -71,7 +76,7 @@ mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures,
   all.num_positions = memory_values_number(program->partitioned->main->body, 1);
   all.values = MP_ARENA_ARRAY(arena, mp_memory_value_t, (size_t)all.num_values + 1);
   MP_RETURN_IF_NULL(all.values);
-  memory_values_enter_block(&all, figures, program->partitioned->main->body);
+  memory_values_enter_block(&all, program->partitioned->main->body);
   *out_values = all;
   return NULL;
 }

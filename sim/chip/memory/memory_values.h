@@ -70,12 +70,12 @@ void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t
 // heir has another value's memory already.
 void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value);
 
-// ---- memory_rings.c ----
+// ---- memory_extras.c ----
 
-// Adds the places that rings need, and takes away those of what is never there as a whole. After
-// the sweep.
-MP_NODISCARD mp_status_t mp_memory_add_rings(const mp_memory_values_t *all,
-                                             const mp_memory_rings_t *rings, mp_arena_t *arena,
-                                             mp_memory_places_t *places);
+// Adds the places of extras, and removes those of values that are never there as a whole. After the
+// sweep.
+MP_NODISCARD mp_status_t mp_memory_add_extras(const mp_memory_values_t *all,
+                                              const mp_memory_extras_t *extras, mp_arena_t *arena,
+                                              mp_memory_places_t *places);
 
 #endif  // MINIPOD_SIM_CHIP_MEMORY_MEMORY_VALUES_H_

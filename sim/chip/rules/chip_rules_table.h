@@ -59,9 +59,6 @@
     "windows have at most 2,048 of k, and 1,024 of a long k with both operands in HBM") \
   X(conv_layouts, "tpu", "cost", \
     "few channels are packed into k, gradients contract over windows, images may be in lanes") \
-  X(lookup_layouts, "tpu", "cost", \
-    "tables are copied into the layout that a lookup reads, and rows of 128 lanes into tiles") \
-  X(scatter_sorted, "tpu", "cost", "the indices of a scatter that adds are sorted first") \
   X(strided_by_matmul, "tpu", "cost", \
     "strided slices and interior pads in lanes are matmuls by ones and zeros") \
   X(topk_search, "tpu", "cost", \
@@ -78,8 +75,6 @@
   X(carried_moved, "both", "memory", "a carried value that its next value's kernel reads elsewhere is copied") \
   X(carried_copy, "both", "memory", "a carried value that is still read when its next value is written is copied") \
   X(matmul_workspace, "gpu", "memory", "programs with matmuls have a workspace for the library") \
-  X(conv_window_layout, "tpu", "memory", \
-    "arguments of reduce_window, results of convolutions are copied to channels in lanes") \
   X(result_not_in_place, "tpu", "memory", \
     "only updates write a result of main into the buffer of an operand") \
   X(reduce_in_place, "both", "memory", \

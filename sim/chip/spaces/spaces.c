@@ -9,7 +9,7 @@
 
 // ---- layout copies ----
 
-// A copy writes to VMEM if there is room when the first kernel reads it.
+// A copy writes to VMEM if there is room when the first kernel reads it, unless SparseCores do.
 static void spaces_place_read_copies(mp_spaces_t *s, uint32_t kernel) {
   const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
   const mp_chip_fusion_access_t *reads = mp_spaces_accesses(s, fusion);
@@ -18,7 +18,8 @@ static void spaces_place_read_copies(mp_spaces_t *s, uint32_t kernel) {
     mp_layout_copy_t *copy = &s->fusions->layouts.copies.items[reads[i].copy];
     if (copy->is_placed) continue;
     copy->is_placed = true;
-    copy->writes_vmem = mp_spaces_take(s, kernel, kernel, mp_layouts_copy_bytes(copy), s->vmem);
+    copy->writes_vmem = !mp_spaces_is_table(s, fusion) &&
+                        mp_spaces_take(s, kernel, kernel, mp_layouts_copy_bytes(copy), s->vmem);
   }
 }
 
@@ -27,9 +28,9 @@ static void spaces_place_written_copies(mp_spaces_t *s, uint32_t kernel) {
   const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
   mp_chip_fusion_access_t *writes = mp_spaces_accesses(s, fusion) + fusion->num_reads;
   mp_layouts_t *layouts = &s->fusions->layouts;
-  for (uint32_t i = 0; i < fusion->num_writes; ++i) {
+  for (uint32_t i = 0; i < fusion->num_writes && !mp_spaces_is_table(s, fusion); ++i) {
     const uint32_t first = layouts->first[writes[i].value->id];
-    if (first == MP_LAYOUT_NONE) continue;
+    if (first == MP_LAYOUT_NONE || mp_spaces_updated(s, writes[i].value) != NULL) continue;
     const bool is_there = mp_spaces_buffer(s, writes[i].value)->is_in_vmem;
     if (!is_there && !mp_spaces_take(s, kernel, kernel, writes[i].bytes, s->vmem)) continue;
     writes[i].space = MP_SPACE_VMEM;

@@ -68,6 +68,10 @@ const mp_value_t *mp_spaces_origin(const mp_value_t *value);
 static inline const mp_block_t *mp_spaces_made_in(const mp_value_t *value) {
   return value->op != NULL ? value->op->parent : value->block;
 }
+// Whether SparseCores run a fusion, which read and write HBM.
+bool mp_spaces_is_table(const mp_spaces_t *s, const mp_chip_fusion_t *fusion);
+// The array that a value is an update of in place; NULL: it is none.
+const mp_value_t *mp_spaces_updated(const mp_spaces_t *s, const mp_value_t *value);
 // Whether a block is a loop's body or condition, or inside of one.
 bool mp_spaces_is_in(const mp_block_t *block, const mp_op_t *loop);
 

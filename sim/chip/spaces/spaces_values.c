@@ -86,12 +86,11 @@ static void spaces_values_use(mp_spaces_t *s, const mp_value_t *value, const mp_
 
 // ---- kernels ----
 
-static bool spaces_values_is_table(const mp_spaces_t *s, const mp_chip_fusion_t *fusion) {
+bool mp_spaces_is_table(const mp_spaces_t *s, const mp_chip_fusion_t *fusion) {
   return fusion->hero->code == MP_OP_GATHER && mp_lookup_is_apart(s->figures, fusion->hero);
 }
 
-// The array that a value is an update of in place; NULL: it is none.
-static const mp_value_t *spaces_values_updated(const mp_spaces_t *s, const mp_value_t *value) {
+const mp_value_t *mp_spaces_updated(const mp_spaces_t *s, const mp_value_t *value) {
   mp_work_t work;
   const bool is_update =
       value->op != NULL &&
@@ -103,7 +102,7 @@ static const mp_value_t *spaces_values_updated(const mp_spaces_t *s, const mp_va
 static void spaces_values_write(mp_spaces_t *s, const mp_chip_fusion_access_t *write,
                                 uint32_t kernel) {
   const mp_value_t *value = mp_spaces_origin(write->value);
-  const mp_value_t *array = spaces_values_updated(s, value);
+  const mp_value_t *array = mp_spaces_updated(s, value);
   // An updated array is larger than what the kernel writes.
   if (array == NULL) s->values[value->id].bytes = write->bytes;
   spaces_values_define(s, value, kernel);
@@ -128,7 +127,7 @@ static void spaces_values_kernel(mp_spaces_t *s, uint32_t kernel) {
     spaces_values_use(s, access[i].value, fusion->block, kernel);
   }
   // SparseCores read and write HBM.
-  const bool is_table = spaces_values_is_table(s, fusion);
+  const bool is_table = mp_spaces_is_table(s, fusion);
   for (uint32_t i = fusion->num_reads; i < fusion->num_reads + fusion->num_writes; ++i) {
     spaces_values_write(s, &access[i], kernel);
     if (is_table) spaces_values_keep_in_hbm(s, access[i].value);

@@ -87,12 +87,46 @@ static void a_transpose_is_a_copy_only_for_the_result(void **state) {
 #undef SQUARE_TYPE
 }
 
+// A gather of rows reads and writes rows in the lanes, unless that makes a large table much larger.
+static void gathers_have_rows_in_the_lanes(void **state) {
+  (void)state;
+#define ROWS(table, result)                                                                       \
+  "func.func @main(%t: tensor<" table ">, %i: tensor<4096x1xi32>) -> tensor<" result              \
+  "> {\n%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<"               \
+  "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, " \
+  "slice_sizes = array<i64: 1, 32>, indices_are_sorted = false}> : (tensor<" table                \
+  ">, tensor<4096x1xi32>) -> tensor<" result ">\nreturn %0 : tensor<" result ">\n}\n"
+  assert_int_equal(copies_of(ROWS("4096x32xf32", "4096x32xf32")), 2);
+  assert_int_equal(copies_of(ROWS("1048576x32xf32", "4096x32xf32")), 0);
+}
+
+// Windows extend along any dimension but that of the lanes.
+static void windows_leave_the_lanes(void **state) {
+  (void)state;
+#define WINDOW(sizes)                                                                \
+  "func.func @main(%x: tensor<512x1024xf32>) -> tensor<512x1024xf32> {\n"            \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                               \
+  "%0 = \"stablehlo.reduce_window\"(%x, %z) <{window_dimensions = array<i64: " sizes \
+  ">, padding = dense<[[" PADDING                                                    \
+  "]]> : tensor<2x2xi64>}> ({\n^bb0(%a: tensor<f32>, %b: "                           \
+  "tensor<f32>):\n%c = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %c : "   \
+  "tensor<f32>\n}) : (tensor<512x1024xf32>, tensor<f32>) -> tensor<512x1024xf32>\n"  \
+  "return %0 : tensor<512x1024xf32>\n}\n"
+#define PADDING "0, 2], [0, 0"
+  assert_int_equal(copies_of(WINDOW("3, 1")), 0);
+#undef PADDING
+#define PADDING "0, 0], [0, 2"
+  assert_int_equal(copies_of(WINDOW("1, 3")), 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_compact_layout_pads_least),
       cmocka_unit_test(a_reshape_moves_nothing_if_tiles_stay_whole),
       cmocka_unit_test(batches_in_the_lanes_are_copied),
       cmocka_unit_test(a_transpose_is_a_copy_only_for_the_result),
+      cmocka_unit_test(gathers_have_rows_in_the_lanes),
+      cmocka_unit_test(windows_leave_the_lanes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
