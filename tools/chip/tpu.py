@@ -48,11 +48,20 @@ class Schedule(hlo_schedule.Schedule):
     return int(found.group(1)) if found and int(found.group(1)) < UNKNOWN else None
 
 
+def is_ragged(work):
+  """A matmul of groups whose sizes are data: its cycles count each window of rows once per group."""
+  return work.kind == "kCustom" and "convolution" in work.inside
+
+
 def add_work(totals, work, chip):
   """Matmuls take their cycles, the rest something between its bytes and its cycles."""
   by_bytes = work.moved / chip.bandwidth
   totals.bytes += work.moved * work.times
-  if work.cost is not None:
+  if is_ragged(work):
+    totals.irregular.add("ragged-dot")
+    totals.low += by_bytes * work.times
+    totals.high += by_bytes * work.times
+  elif work.cost is not None:
     matmul = "convolution" in work.inside or work.opcode == "convolution"
     by_cycles = max(work.cost / chip.clock, by_bytes)
     totals.cost += work.cost * work.times
