@@ -5,7 +5,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
-#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/fuse/chip_fusion_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
@@ -41,12 +41,11 @@ static void chip_fusion_keep_rows(mp_chip_fusion_find_t *find, const mp_chip_fus
 static mp_status_t chip_fusion_decide(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at) {
   if (find->users.count > 0) {
     const mp_chip_fusion_user_t first = *mp_chip_fusion_first_user(find);
-    const bool accepts = mp_chip_fusion_accepts(find, at, &first);
+    const bool accepts = find->policy->accepts(find, at, &first);
     const bool is_only = find->users.count == 1 && at->memory_use == MP_CHIP_FUSION_NONE;
     const bool keeps_rows = accepts && at->kind == MP_CHIP_FUSION_REDUCTION && first.is_reused;
-    const bool is_again = first.is_reused && at->kind == MP_CHIP_FUSION_LOOP &&
-                          !mp_chip_fusion_is_between_rows(find, at->op);
-    if (accepts && is_only && (!is_again || mp_chip_fusion_pays_again(find, at->op))) {
+    const bool repeats = first.is_reused && find->policy->repeats != NULL;
+    if (accepts && is_only && (!repeats || find->policy->repeats(find, at))) {
       if (keeps_rows) chip_fusion_keep_rows(find, at, first.fusion);
       return mp_chip_fusion_join(find, at, &first);
     }
@@ -54,7 +53,7 @@ static mp_status_t chip_fusion_decide(mp_chip_fusion_find_t *find, const mp_chip
     const bool may_write = accepts && ((first.is_along && !first.is_reused) || keeps_rows) &&
                            find->states.items[first.fusion].place < at->memory_use;
     if (at->memory_use == MP_CHIP_FUSION_NONE &&
-        mp_chip_fusion_should_copy(find, at, &first, may_write)) {
+        find->policy->should_copy(find, at, &first, may_write)) {
       return chip_fusion_join_all(find, at);
     }
     if (may_write) {
@@ -83,7 +82,7 @@ static mp_status_t chip_fusion_place(mp_chip_fusion_find_t *find, const mp_op_t 
                        (op->num_results == 1 && mp_chip_fusion_is_folded(&op->results[0]));
   const bool is_used = find->users.count > 0 || at.memory_use != MP_CHIP_FUSION_NONE;
   if (is_free && !is_used) return NULL;
-  if (op->num_results == 1 && !find->merges_last) {
+  if (op->num_results == 1 && !find->policy->merges_last) {
     mp_chip_fusion_join_siblings(find, &op->results[0]);
   }
   return chip_fusion_decide(find, &at);
@@ -114,7 +113,7 @@ static mp_status_t chip_fusion_op(mp_chip_fusion_find_t *find, const mp_op_t *op
   } else if (is_of_host) {
     status = mp_chip_fusion_use_all_in_memory(find, op);
   } else if (crosses || !mp_op_has(op, MP_OP_TRAIT_ALIAS) || mp_op_has(op, MP_OP_TRAIT_FLOW)) {
-    for (uint32_t i = 0; !find->merges_last && i < op->num_results && status == NULL; ++i) {
+    for (uint32_t i = 0; !find->policy->merges_last && i < op->num_results && status == NULL; ++i) {
       status = chip_fusion_join_readers(find, &op->results[i], op->parent);
     }
     if (status == NULL) status = mp_chip_fusion_use_all_in_memory(find, op);
@@ -134,7 +133,7 @@ static mp_status_t chip_fusion_sweep(mp_chip_fusion_find_t *find, const mp_block
   for (const mp_op_t *op = block->last; op != NULL; op = op->prev) {
     MP_RETURN_IF_ERROR(chip_fusion_op(find, op));
   }
-  return find->merges_last ? NULL : chip_fusion_join_args(find, block);
+  return find->policy->merges_last ? NULL : chip_fusion_join_args(find, block);
 }
 
 // XLA's compiler for GPUs merges siblings when all else is decided (MultiOutputFusion).
@@ -154,13 +153,13 @@ static mp_status_t chip_fusion_merge_last(mp_chip_fusion_find_t *find, const mp_
 // ---- all ----
 
 static void chip_fusion_set_limits(mp_chip_fusion_find_t *find, const mp_chip_figures_t *figures) {
-  enum { TPU_ROW = 8192 };
-  double row = 0;
-  if (figures->compiler == MP_CHIP_COMPILER_TPU) row = TPU_ROW;
-  if (figures->compiler == MP_CHIP_COMPILER_GPU) row = MP_CHIP_FUSION_GPU_ROW;
+  const bool is_tpu = figures->compiler == MP_CHIP_COMPILER_TPU;
+  const bool is_gpu = figures->compiler == MP_CHIP_COMPILER_GPU;
+  find->policy = is_gpu   ? &mp_chip_fusion_gpu
+                 : is_tpu ? &mp_chip_fusion_tpu
+                          : &mp_chip_fusion_plain;
   find->compiler = figures->compiler;
-  find->merges_last = figures->compiler == MP_CHIP_COMPILER_GPU;
-  find->rows_most = mp_figure_or(figures->fusion_row, row);
+  find->rows_most = mp_figure_or(figures->fusion_row, find->policy->row);
   find->matmul_rows_most = mp_figure_or(figures->fusion_matmul_row, 0);
   find->mixed_rows_most = mp_figure_or(figures->fusion_mixed_row, find->matmul_rows_most);
   find->figures = figures;
@@ -169,7 +168,7 @@ static void chip_fusion_set_limits(mp_chip_fusion_find_t *find, const mp_chip_fi
 static mp_status_t chip_fusion_fuse(mp_chip_fusion_find_t *find) {
   MP_RETURN_IF_ERROR(mp_chip_fusion_note_uses(find, find->main));
   MP_RETURN_IF_ERROR(chip_fusion_sweep(find, find->main));
-  return find->merges_last ? chip_fusion_merge_last(find, find->main) : NULL;
+  return find->policy->merges_last ? chip_fusion_merge_last(find, find->main) : NULL;
 }
 
 mp_status_t mp_chip_fusions_find(const mp_module_t *module, const mp_chip_figures_t *figures,

@@ -52,6 +52,6 @@ static bool chip_fusion_code_moves(const mp_op_t *op) {
 
 bool mp_chip_fusion_has_room(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                              uint32_t number) {
-  if (find->compiler != MP_CHIP_COMPILER_GPU || chip_fusion_code_moves(op)) return true;
+  if (chip_fusion_code_moves(op)) return true;
   return mp_chip_fusion_emitted(find, op, number) <= CHIP_FUSION_CODE_MOST;
 }

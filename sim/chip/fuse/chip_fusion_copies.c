@@ -1,7 +1,7 @@
 // Whether all who read a result should compute it.
 #include <math.h>
 
-#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/fuse/chip_fusion_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
@@ -141,10 +141,8 @@ mp_chip_fusion_kept_t mp_chip_fusion_kept(const mp_chip_fusion_find_t *find, con
 // ---- whether all should make it ----
 
 // The matmul's result that the value is, perhaps with a few ops behind it; NULL: it is none.
-static const mp_value_t *chip_fusion_copies_matmul(const mp_chip_fusion_find_t *find,
-                                                   const mp_value_t *value) {
+static const mp_value_t *chip_fusion_copies_matmul(const mp_value_t *value) {
   enum { OPS_MOST = 6 };
-  if (find->compiler == MP_CHIP_COMPILER_GPU) return NULL;
   const double count = mp_chip_fusion_value_count(value);
   for (uint32_t i = 0; i < OPS_MOST && value->op != NULL; ++i) {
     if (chip_fusion_copies_is_matmul(value)) return value;
@@ -217,7 +215,7 @@ static chip_fusion_copies_ways_t chip_fusion_copies_weigh(const mp_chip_fusion_f
     enum { OPS_MOST = 4 };
     const double bytes =
         fmin(mp_work_bytes_read(at->op, i), chip_fusion_copies_source_bytes(find, value, OPS_MOST));
-    const mp_value_t *matmul = chip_fusion_copies_matmul(find, value);
+    const mp_value_t *matmul = chip_fusion_copies_matmul(value);
     if (matmul != NULL) {
       chip_fusion_copies_weigh_matmul(find, value, matmul, bytes, first_may_write, &ways);
       continue;
@@ -234,25 +232,14 @@ static chip_fusion_copies_ways_t chip_fusion_copies_weigh(const mp_chip_fusion_f
   return ways;
 }
 
-bool mp_chip_fusion_should_copy(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
-                                const mp_chip_fusion_user_t *first, bool first_may_write) {
+bool mp_chip_fusion_copies(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
+                           const mp_chip_fusion_user_t *first, bool first_may_write) {
   enum { USERS_MOST = 16, COPIED_MOST = 64, TRANSCENDENTAL = 8 };
   if (at->kind != MP_CHIP_FUSION_LOOP || find->users.count > USERS_MOST) return false;
-  const bool is_of_rows = mp_chip_fusion_is_shifted_exp(at->op, find->rows_most);
-  if (find->compiler == MP_CHIP_COMPILER_TPU && is_of_rows && at->op->results[0].type->rank > 2 &&
-      mp_chip_rule(find->figures, MP_CHIP_RULE_shifted_exp)) {
-    return false;
-  }
-  if (find->compiler == MP_CHIP_COMPILER_GPU) {
-    for (uint32_t i = 0; i < find->users.count; ++i) {
-      if (!mp_chip_fusion_accepts(find, at, &find->users.items[i])) return false;
-    }
-    return mp_chip_fusion_pays_again(find, at->op);
-  }
   const double cost = at->work.transcendentals > 0 ? TRANSCENDENTAL : 1;
   for (uint32_t i = 0; i < find->users.count; ++i) {
     const mp_chip_fusion_user_t *user = &find->users.items[i];
-    if (!mp_chip_fusion_accepts(find, at, user)) return false;
+    if (!find->policy->accepts(find, at, user)) return false;
     if (find->states.items[user->fusion].copied + cost > COPIED_MOST) return false;
   }
   const mp_chip_fusion_kept_t kept = mp_chip_fusion_kept(find, at->op);

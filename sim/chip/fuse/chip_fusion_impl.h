@@ -54,10 +54,12 @@ typedef struct {
   uint32_t num_slices;  // parts that it cuts out
 } mp_chip_fusion_user_t;
 
+typedef struct mp_chip_fusion_policy_t mp_chip_fusion_policy_t;
+
 typedef struct {
   const mp_chip_figures_t *figures;
+  const mp_chip_fusion_policy_t *policy;
   mp_chip_compiler_t compiler;
-  bool merges_last;         // siblings become one fusion when all ops are decided about
   double rows_most;         // elements of a row that a kernel can keep at hand
   double matmul_rows_most;  // the same for one that makes them by a matmul
   double mixed_rows_most;   // the same where matrices of its batch lie inside of each other
@@ -150,15 +152,6 @@ MP_NODISCARD mp_status_t mp_chip_fusion_begin(mp_chip_fusion_find_t *find,
 MP_NODISCARD mp_status_t mp_chip_fusion_write(mp_chip_fusion_find_t *find,
                                               const mp_chip_fusion_op_t *at, uint32_t number);
 
-// ---- chip_fusion_accepts.c ----
-
-// Whether the reduction of rows may be done in the fusion that then goes through the rows again.
-bool mp_chip_fusion_keeps_rows(const mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
-                               const mp_chip_fusion_user_t *user);
-// Whether the user's fusion can compute the op.
-bool mp_chip_fusion_accepts(const mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
-                            const mp_chip_fusion_user_t *user);
-
 // ---- chip_fusion_copies.c ----
 
 // Counts, on TPUs, the uses of the values of a block, and of those inside it.
@@ -176,9 +169,9 @@ typedef enum {
 // gated, with gelu, silu, relu and its square. It writes the gradient of a gate with a gelu, and
 // on other chips than v5e with a silu.
 mp_chip_fusion_kept_t mp_chip_fusion_kept(const mp_chip_fusion_find_t *find, const mp_op_t *op);
-// Whether all users may and should compute the op themselves.
-bool mp_chip_fusion_should_copy(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
-                                const mp_chip_fusion_user_t *first, bool first_may_write);
+// Whether all users can compute the op, and move fewer bytes if they do.
+bool mp_chip_fusion_copies(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
+                           const mp_chip_fusion_user_t *first, bool first_may_write);
 
 // ---- chip_fusion_rows.c ----
 

@@ -55,7 +55,7 @@ static const mp_op_t *chip_fusion_matmuls_reduction(const mp_chip_fusion_find_t 
 bool mp_chip_fusion_makes_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                uint32_t number) {
   const double row = find->states.items[number].row;
-  if (find->compiler != MP_CHIP_COMPILER_TPU || row > find->matmul_rows_most) return false;
+  if (row > find->matmul_rows_most) return false;
   // The softmax is in f32, whatever the matmul's type is.
   const mp_op_t *reduction = chip_fusion_matmuls_reduction(find, number);
   if (reduction == NULL || reduction->operands[0]->type->dtype != MP_DTYPE_F32) return false;
@@ -146,7 +146,7 @@ static bool chip_fusion_matmuls_chain(const mp_work_matmul_t *inner, const mp_wo
 bool mp_chip_fusion_chains(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                            const mp_work_t *work, const mp_chip_fusion_user_t *user) {
   const mp_chip_fusion_t *fusion = &find->out->fusions.items[user->fusion];
-  if (find->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
+  if (op->code != MP_OP_DOT_GENERAL) return false;
   if (fusion->is_rows || fusion->inner.batch > 0) return false;
   if (find->states.items[user->fusion].kind != MP_CHIP_FUSION_MATMUL) return false;
   if (user->sides != MP_CHIP_FUSION_LHS && user->sides != MP_CHIP_FUSION_RHS) return false;

@@ -68,9 +68,7 @@ static int chip_fusion_priority_member(const mp_op_t *op) {
 
 static const double *chip_fusion_priority_figures(const mp_chip_fusion_find_t *find) {
   const mp_figure_list_t *list = &find->figures->fusion_again;
-  return find->compiler == MP_CHIP_COMPILER_GPU && list->count >= CHIP_FUSION_PRIORITY_CODES
-             ? list->each
-             : NULL;
+  return list->count >= CHIP_FUSION_PRIORITY_CODES ? list->each : NULL;
 }
 
 static double chip_fusion_priority_work(const double *figures, const mp_op_t *op) {

@@ -1,6 +1,6 @@
 // Which fusions become one because they read the same array.
 #include "sim/base/hash.h"
-#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/fuse/chip_fusion_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 
 static void chip_fusion_siblings_merge(mp_chip_fusion_find_t *find, uint32_t number,
@@ -106,15 +106,8 @@ static bool chip_fusion_siblings_are_alike(const mp_chip_fusion_find_t *find,
     return false;
   }
   if (a->num_members + b->num_members > MEMBERS_MOST) return false;
-  // A kernel that keeps rows goes through tiles of them, and has no others beside it.
-  if (find->compiler == MP_CHIP_COMPILER_GPU &&
-      (find->out->fusions.items[first->fusion].is_rows ||
-       find->out->fusions.items[second->fusion].is_rows)) {
-    return false;
-  }
-  // Blocks of threads reduce in one direction.
-  return find->compiler != MP_CHIP_COMPILER_GPU || a->reduced_dims == b->reduced_dims ||
-         a->reduced_dims == 0 || b->reduced_dims == 0;
+  return find->policy->are_siblings == NULL ||
+         find->policy->are_siblings(find, first->fusion, second->fusion);
 }
 
 // Makes two fusions one, which runs where the second one would or where the first one would.

@@ -72,7 +72,7 @@ static bool chip_fusion_updates_has_part(const mp_chip_fusion_find_t *find, cons
 bool mp_chip_fusion_overwrites_source(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                       uint32_t number) {
   const mp_op_t *update = find->out->fusions.items[number].hero;
-  if (find->compiler != MP_CHIP_COMPILER_GPU || !mp_chip_fusion_sets_window(update)) return false;
+  if (!mp_chip_fusion_sets_window(update)) return false;
   const mp_value_t *array = mp_chip_fusion_root(update->operands[0]);
   if (op->num_results != 1) return false;
   if (chip_fusion_updates_is_part(&op->results[0], array)) return true;

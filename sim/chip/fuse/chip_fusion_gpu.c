@@ -1,0 +1,178 @@
+// The fusions of XLA's compiler for GPUs: matmuls of libraries with their epilogues (GemmRewriter),
+// rows in one kernel (SoftmaxRewriterTriton), and PriorityFusion.
+#include "sim/chip/fuse/chip_fusion_policy.h"
+#include "sim/chip/rules/chip_rules.h"
+
+// Whether an op of the fusion reads a whole array besides the matmul's result.
+static bool chip_fusion_gpu_reads_array(const mp_chip_fusion_find_t *find,
+                                        const mp_chip_fusion_t *fusion, const mp_op_t *op,
+                                        const mp_op_t *matmul) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value =
+        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
+    if (value == NULL || is_reused || value->op == matmul) continue;
+    if (value->op == NULL || !mp_chip_fusion_has_member(find, fusion, value->op)) return true;
+  }
+  return false;
+}
+
+// Whether the ops of a fusion are what a library of matmuls does with a result: bias and
+// activation, or the sum with another array. Of tanh it has gelu, which multiplies six times.
+static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *find, uint32_t number,
+                                                const mp_op_t *matmul) {
+  enum { OPS_MOST = 16, GELU_PRODUCTS_LEAST = 4 };
+  uint32_t num_ops = 0, num_sums = 0, num_scales = 0, num_tanhs = 0, num_matmuls = 0;
+  bool reads_array = false;
+  const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &find->out->members.items[at];
+    const mp_opcode_t code = member->op->code;
+    const bool is_known = code == MP_OP_ADD || code == MP_OP_MULTIPLY || code == MP_OP_MAXIMUM ||
+                          code == MP_OP_TANH || code == MP_OP_POWER;
+    if (!is_known || ++num_ops > OPS_MOST) return false;
+    num_sums += code == MP_OP_ADD;
+    num_tanhs += code == MP_OP_TANH;
+    num_matmuls += code == MP_OP_MULTIPLY;
+    num_scales += mp_chip_fusion_scales(find->figures, member->op);
+    reads_array |= chip_fusion_gpu_reads_array(find, fusion, member->op, matmul);
+    at = member->next;
+  }
+  if (num_tanhs > 0 && num_matmuls < GELU_PRODUCTS_LEAST) return false;
+  if (!reads_array) return num_ops > 0;
+  // The matmul may be scaled before it is added.
+  return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
+}
+
+// Whether the kernel of a reduction can end in what the fusion does: in ops of one operand
+// alone, as with another one it would go through the results (FindNonTrivialHero).
+static bool chip_fusion_gpu_is_unary(const mp_chip_fusion_find_t *find, uint32_t number) {
+  uint32_t at = find->out->fusions.items[number].first_member;
+  for (; at != MP_CHIP_FUSION_NONE; at = find->out->members.items[at].next) {
+    if (find->out->members.items[at].op->num_operands != 1) return false;
+  }
+  return true;
+}
+
+// Whether a matmul or a reduction may end in the fusion that goes through its result.
+static bool chip_fusion_gpu_takes_result(const mp_chip_fusion_find_t *find,
+                                         const mp_chip_fusion_op_t *at,
+                                         const mp_chip_fusion_user_t *user) {
+  if (!mp_chip_fusion_goes_through(find, at, user) || !mp_chip_fusion_is_only_user(find, at) ||
+      find->states.items[user->fusion].kind != MP_CHIP_FUSION_LOOP) {
+    return false;
+  }
+  if (at->kind == MP_CHIP_FUSION_REDUCTION) return chip_fusion_gpu_is_unary(find, user->fusion);
+  return chip_fusion_gpu_is_library_epilogue(find, user->fusion, at->op) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_gemm_epilogue);
+}
+
+static bool chip_fusion_gpu_keeps_rows(const mp_chip_fusion_find_t *find,
+                                       const mp_chip_fusion_op_t *at,
+                                       const mp_chip_fusion_user_t *user) {
+  if (!mp_chip_fusion_may_keep_rows(find, at, user)) return false;
+  if (mp_chip_fusion_is_turned(find, at->op) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_transposed_rows)) {
+    return false;
+  }
+  return (mp_chip_fusion_closes_rows(find, at->op) &&
+          mp_chip_rule(find->figures, MP_CHIP_RULE_rows_close)) ||
+         (find->users.count == 1 && mp_chip_fusion_follows_rows(find, at->op) &&
+          mp_chip_rule(find->figures, MP_CHIP_RULE_rows_follow));
+}
+
+// Whether all that read a window's result, or a sum of windows, go through it one by one: there is
+// no kernel of its own for it, but for cumulative ones.
+static bool chip_fusion_gpu_takes_windows(const mp_chip_fusion_find_t *find,
+                                          const mp_chip_fusion_op_t *at,
+                                          const mp_chip_fusion_user_t *user) {
+  return at->op->code == MP_OP_REDUCE_WINDOW && mp_chip_fusion_cumulative(at->op) < 0 &&
+         mp_chip_fusion_is_only_user(find, at) && mp_chip_fusion_goes_through(find, at, user) &&
+         find->states.items[user->fusion].kind == MP_CHIP_FUSION_LOOP &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_window_fusion);
+}
+
+// Whether an op is made again in each kernel of a cumulative op: the compiler adds up
+// tiles, and then goes through them again, reading each element for several results. It writes
+// before what is dear or made of several arrays.
+static bool chip_fusion_gpu_is_made_again(const mp_chip_fusion_find_t *find,
+                                          const mp_chip_fusion_op_t *at) {
+  uint32_t num_arrays = 0;
+  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_chip_fusion_source(find->figures, at->op, at->kind, i, &is_reused);
+    num_arrays += value != NULL && mp_chip_fusion_value_count(value) > 1;
+  }
+  return (num_arrays <= 1 && !mp_chip_fusion_is_dear(at->op, &at->work)) ||
+         !mp_chip_rule(find->figures, MP_CHIP_RULE_cumulative_inputs);
+}
+
+// Whether a fusion can compute an elementwise op and the like; not a library's matmul.
+static bool chip_fusion_gpu_takes_loop(const mp_chip_fusion_find_t *find,
+                                       const mp_chip_fusion_op_t *at,
+                                       const mp_chip_fusion_user_t *user) {
+  if (find->states.items[user->fusion].kind == MP_CHIP_FUSION_MATMUL) return false;
+  const mp_op_t *hero = find->out->fusions.items[user->fusion].hero;
+  if (mp_chip_fusion_cumulative(hero) >= 0 && !chip_fusion_gpu_is_made_again(find, at)) {
+    return false;
+  }
+  if (!mp_chip_fusion_has_room(find, at->op, user->fusion) &&
+      mp_chip_rule(find->figures, MP_CHIP_RULE_code_size)) {
+    return false;
+  }
+  return !mp_chip_fusion_overwrites_source(find, at->op, user->fusion) ||
+         !mp_chip_rule(find->figures, MP_CHIP_RULE_update_source);
+}
+
+static bool chip_fusion_gpu(const mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
+                            const mp_chip_fusion_user_t *user) {
+  switch (at->kind) {
+    case MP_CHIP_FUSION_MATMUL:
+      return chip_fusion_gpu_takes_result(find, at, user);
+    case MP_CHIP_FUSION_REDUCTION:
+      return chip_fusion_gpu_takes_result(find, at, user) ||
+             (find->users.count == 1 && chip_fusion_gpu_keeps_rows(find, at, user));
+    case MP_CHIP_FUSION_WINDOW:
+      return chip_fusion_gpu_takes_windows(find, at, user);
+    case MP_CHIP_FUSION_LOOP:
+      return chip_fusion_gpu_takes_loop(find, at, user);
+    default:
+      return false;
+  }
+}
+
+// Whether the only fusion that reads an op computes it for each element of a broadcast.
+static bool chip_fusion_gpu_repeats(const mp_chip_fusion_find_t *find,
+                                    const mp_chip_fusion_op_t *at) {
+  return at->kind != MP_CHIP_FUSION_LOOP || mp_chip_fusion_is_between_rows(find, at->op) ||
+         mp_chip_fusion_pays_again(find, at->op);
+}
+
+static bool chip_fusion_gpu_should_copy(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
+                                        const mp_chip_fusion_user_t *first, bool first_may_write) {
+  (void)first, (void)first_may_write;
+  if (at->kind != MP_CHIP_FUSION_LOOP) return false;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    if (!chip_fusion_gpu(find, at, &find->users.items[i])) return false;
+  }
+  return mp_chip_fusion_pays_again(find, at->op);
+}
+
+// A kernel that keeps rows goes through tiles of them, and has no others beside it. Blocks of
+// threads reduce in one direction.
+static bool chip_fusion_gpu_are_siblings(const mp_chip_fusion_find_t *find, uint32_t a,
+                                         uint32_t b) {
+  const uint64_t dims_a = find->states.items[a].reduced_dims;
+  const uint64_t dims_b = find->states.items[b].reduced_dims;
+  return !find->out->fusions.items[a].is_rows && !find->out->fusions.items[b].is_rows &&
+         (dims_a == dims_b || dims_a == 0 || dims_b == 0);
+}
+
+const mp_chip_fusion_policy_t mp_chip_fusion_gpu = {
+    .row = MP_CHIP_FUSION_GPU_ROW,
+    .merges_last = true,
+    .accepts = chip_fusion_gpu,
+    .repeats = chip_fusion_gpu_repeats,
+    .should_copy = chip_fusion_gpu_should_copy,
+    .are_siblings = chip_fusion_gpu_are_siblings,
+};
