@@ -64,6 +64,18 @@ static bool chip_rounds_holds(const mp_chip_builder_t *b, const mp_chip_fusion_t
   return holds && mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_moved);
 }
 
+// Whether the next round finds this round's value in another place, so that it is needed until the
+// round ends.
+static bool chip_rounds_is_handed_on(const mp_chip_builder_t *b, const mp_block_t *body,
+                                     const mp_value_t *now) {
+  const mp_op_t *terminator = mp_block_terminator(body);
+  bool is_handed_on = false;
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    is_handed_on |= i != now->index && mp_chip_fusion_root(terminator->operands[i]) == now;
+  }
+  return is_handed_on && b->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+}
+
 // The write of the next round's value by a kernel while this round's is needed; NULL if there is no
 // such kernel. Fusions were found from the end of a block to its beginning. XLA's compiler for
 // GPUs has kernels that read this round's value come before (LoopScheduleLinearizer).
@@ -75,9 +87,10 @@ static const mp_chip_fusion_access_t *chip_rounds_clash(const mp_chip_builder_t 
     const mp_chip_fusion_t *fusion = &b->fusions.fusions.items[i];
     if (fusion->first_member == MP_CHIP_FUSION_NONE || fusion->block != body) continue;
     const mp_chip_fusion_access_t *write = chip_rounds_access(b, fusion, next, true);
-    if (write != NULL) {
-      return chip_rounds_holds(b, fusion, now) ? write : NULL;
-    }
+    if (write == NULL) continue;
+    const bool clashes =
+        chip_rounds_is_handed_on(b, body, now) || chip_rounds_holds(b, fusion, now);
+    return clashes ? write : NULL;
   }
   return NULL;
 }

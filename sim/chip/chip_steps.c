@@ -6,6 +6,7 @@
 #include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/cost/vector_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/plan/plan.h"
 
@@ -61,12 +62,14 @@ mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double byt
 
 mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,
                                   const mp_value_t *value) {
-  const double seconds = mp_kernel_near_copy_seconds(b->chip, mp_chip_fusion_value_count(value));
+  const double seconds =
+      mp_vmem_copy_seconds(b->chip, mp_layouts_bytes(&b->fusions.layouts, value));
   return mp_chip_put_kernel(b, &(mp_chip_kernel_t){.op = op,
                                                    .name = "copy",
                                                    .work_class = MP_WORK_COPY,
                                                    .kind = MP_FLOP_F32,
-                                                   .seconds = seconds});
+                                                   .seconds = seconds,
+                                                   .figure = MP_CHIP_FIGURE_vmem_store});
 }
 
 mp_status_t mp_chip_add_scalar(mp_chip_builder_t *b, const mp_op_t *op) {

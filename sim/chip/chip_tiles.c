@@ -3,6 +3,7 @@
 
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/cost/vector_cost.h"
 
 // What does not lie in VMEM is copied by SparseCores where there are no other parameters of tiles
 // (7x), at the memory's rate.
@@ -10,6 +11,10 @@ static double chip_tiles_work_seconds(const mp_chip_t *chip, const mp_layout_cop
                                       mp_chip_figure_t *out_figure) {
   const mp_chip_figures_t *figures = &chip->figures;
   const double bits = mp_dtype_bits(copy->value->type->dtype);
+  if (copy->reads_vmem && copy->writes_vmem && !isnan(figures->vmem_transpose)) {
+    *out_figure = MP_CHIP_FIGURE_vmem_transpose;
+    return mp_vmem_transpose_seconds(chip, mp_layouts_copy_bytes(copy) * 8 / bits);
+  }
   const bool is_apart = !copy->reads_vmem && isnan(figures->tiles_element);
   const bool is_crossed = copy->is_reshape || copy->from.lane != copy->to.lane;
   // Rows of f32 are moved as they are, narrower ones are unpacked.
@@ -62,7 +67,7 @@ mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op, c
         (copy->reads_vmem ? 0 : from) + (copy->writes_vmem ? 0 : mp_layouts_copy_bytes(copy));
     mp_chip_figure_t figure;
     const double work = chip_tiles_work_seconds(b->chip, copy, &figure);
-    const double seconds = mp_kernel_copy_seconds(b->chip, bytes);
+    const double seconds = bytes > 0 ? mp_kernel_copy_seconds(b->chip, bytes) : 0;
     MP_RETURN_IF_ERROR(mp_chip_put_kernel(
         b, &(mp_chip_kernel_t){.op = op,
                                .name = "copy",

@@ -115,8 +115,16 @@ typedef enum {
   X(vector_root, "vector.root", NUMBER, "the same; square roots and their inverses")             \
   X(vector_division, "vector.division", NUMBER, "the same")                                      \
   X(vector_integer_division, "vector.integer_division", NUMBER, "the same; for remainders, too") \
-  X(vector_across, "vector.across", NUMBER, "the same; summing the lanes of a result")           \
-  X(vector_transpose, "vector.transpose", NUMBER, "the same; moving an element across lanes")    \
+  X(vmem_load, "vmem.load", TIME, "loading 8 x 128 words from VMEM")                             \
+  X(vmem_store, "vmem.store", TIME, "storing them there")                                        \
+  X(vmem_rotate, "vmem.rotate", TIME, "rotating them along the lanes")                           \
+  X(vmem_reduce, "vmem.reduce", TIME, "reducing their lanes")                                    \
+  X(vmem_broadcast, "vmem.broadcast", TIME, "filling the lanes of each row")                     \
+  X(vmem_lanes_latency, "vmem.lanes_latency", TIME, "until the first of these is done")          \
+  X(vmem_chain, "vmem.chain", TIME, "adding to a sum that was added to before")                  \
+  X(vmem_rows, "vmem.rows", TIME, "writing them to rows of other tiles")                         \
+  X(vmem_columns, "vmem.columns", TIME, "the same to lanes of others")                           \
+  X(vmem_transpose, "vmem.transpose", TIME, "exchanging lanes and sublanes")                     \
   X(gather_slice, "gather.slice", TIME, "least time per slice")                                  \
   X(gather_apart, "gather.apart", NUMBER, "from this many slices on: SparseCores")               \
   X(gather_granule, "gather.granule", BYTES, "least bytes moved per row of a slice")             \
@@ -184,6 +192,7 @@ typedef enum {
   MP_CHIP_OVERLAP_FIGURES(X)                                                              \
   MP_CHIP_NETWORK_FIGURES(X)                                                              \
   X(kernel_latency, "kernel.latency", TIME, "fixed cost of a kernel")                     \
+  X(vmem_latency, "kernel.vmem_latency", TIME, "the same with all arrays in VMEM")        \
   X(scalar_latency, "kernel.scalar_latency", TIME, "the same for ops on single elements") \
   X(memory_share, "memory.share", NUMBER, "achieved share of the bandwidth")              \
   X(memory_scratch, "memory.scratch", BYTES, "memory kept on chip between kernels")       \

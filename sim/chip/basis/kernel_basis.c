@@ -1,5 +1,7 @@
 #include "sim/chip/basis/kernel_basis.h"
 
+#include <math.h>
+
 #include "sim/base/str.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/kernel_cost.h"
@@ -78,6 +80,9 @@ static void kernel_basis_take_ops(const mp_chip_t *chip, const mp_chip_fusions_t
 
 static kernel_basis_part_t kernel_basis_stream(const mp_chip_t *chip, double bytes) {
   kernel_basis_part_t longest = {chip->op_latency, MP_CHIP_FIGURE_kernel_latency};
+  if (bytes == 0 && !isnan(chip->figures.vmem_latency)) {
+    longest = (kernel_basis_part_t){chip->figures.vmem_latency, MP_CHIP_FIGURE_vmem_latency};
+  }
   kernel_basis_take(&longest, mp_kernel_memory_latency(chip, bytes), MP_CHIP_FIGURE_memory_latency);
   kernel_basis_take(&longest, bytes / chip->memory_bandwidth, MP_CHIP_FIGURE_memory_share);
   return longest;
@@ -96,6 +101,8 @@ mp_chip_figure_t mp_kernel_figure(const mp_chip_t *chip, const mp_chip_fusions_t
   if (work->matmul.batch > 0) return kernel_basis_matmul(chip, &work->matmul);
   kernel_basis_part_t longest = kernel_basis_stream(chip, bytes);
   kernel_basis_take_ops(chip, fusions, fusion, &longest);
+  kernel_basis_take(&longest, mp_vmem_seconds(chip, fusions, fusion).others,
+                    MP_CHIP_FIGURE_vmem_store);
   return longest.figure;
 }
 

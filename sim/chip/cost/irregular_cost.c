@@ -1,5 +1,6 @@
 #include "sim/chip/cost/irregular_cost.h"
 
+#include "sim/chip/cost/vector_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 
 typedef double (*irregular_cost_t)(const mp_chip_t *chip, const mp_op_t *op);
@@ -18,6 +19,8 @@ static irregular_cost_t irregular_cost_by_class(const mp_op_t *op) {
 
 bool mp_irregular_seconds(const mp_chip_t *chip, const mp_op_t *op, double *out_seconds) {
   if (op->code == MP_OP_FUSION || mp_chip_fusion_is_selection(&chip->figures, op)) return false;
+  // A scatter of one window is a dynamic_update_slice.
+  if (mp_vmem_is_known(chip) && mp_chip_fusion_sets_window(op)) return false;
   const irregular_cost_t cost = op->code == MP_OP_REVERSE ? mp_reverse_seconds
                                 : op->code == MP_OP_SLICE || op->code == MP_OP_PAD
                                     ? mp_strided_seconds

@@ -5,7 +5,6 @@
 
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/matmul_cost.h"
-#include "sim/chip/cost/matmul_ragged.h"
 #include "sim/chip/cost/vector_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
@@ -31,8 +30,9 @@ double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes) {
   return kernel_cost_memory(chip, bytes) / chip->efficiency[MP_WORK_COPY] + chip->op_latency;
 }
 
-double mp_kernel_near_copy_seconds(const mp_chip_t *chip, double elements) {
-  return elements / chip->vector_flops + chip->op_latency;
+// The kernel waits for no copy between HBM and VMEM.
+static double kernel_cost_latency(const mp_chip_t *chip, double bytes) {
+  return bytes > 0 ? chip->op_latency : mp_figure_or(chip->figures.vmem_latency, chip->op_latency);
 }
 
 typedef struct {
@@ -96,8 +96,8 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fus
     if (mp_irregular_seconds(chip, member->op, &seconds)) {
       parts.irregular += seconds * kernel_cost_near(chip, fusion, member->op);
     } else {
-      parts.vector +=
-          mp_vector_seconds(chip, member->op) / kernel_cost_unread(&parts.ragged, member);
+      parts.vector += mp_vector_seconds(chip, member->op) * mp_vmem_padding(chip, member->op) /
+                      kernel_cost_unread(&parts.ragged, member);
     }
     parts.before += kernel_cost_words(chip, member->op) + kernel_cost_selected(chip, member->op);
     at = member->next;
@@ -215,6 +215,9 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions
     const double seconds = kernel_cost_matmul(chip, fusions, fusion, bytes, &parts);
     return fmax(seconds, parts.irregular / efficiency);
   }
-  const double seconds = fmax(fmax(parts.vector, parts.irregular), kernel_cost_memory(chip, bytes));
-  return parts.before + seconds / efficiency + chip->op_latency;
+  const mp_vmem_seconds_t vmem = mp_vmem_seconds(chip, fusions, fusion);
+  const double units = fmax(parts.vector + vmem.vector, vmem.others);
+  const double seconds =
+      fmax(fmax(units + vmem.latency, parts.irregular), kernel_cost_memory(chip, bytes));
+  return parts.before + seconds / efficiency + kernel_cost_latency(chip, bytes);
 }

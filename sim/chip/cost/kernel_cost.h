@@ -15,8 +15,6 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions
 // The seconds of a kernel that does nothing but move so many bytes; of one on single elements.
 double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes);
 double mp_kernel_scalar_seconds(const mp_chip_t *chip);
-// The same of one that copies so many elements within VMEM.
-double mp_kernel_near_copy_seconds(const mp_chip_t *chip, double elements);
 
 // What a kernel that moves so many bytes waits for its memory with nothing beside.
 double mp_kernel_memory_latency(const mp_chip_t *chip, double bytes);

@@ -1,5 +1,3 @@
-#include "sim/chip/cost/matmul_ragged.h"
-
 #include <math.h>
 
 #include "sim/chip/cost/matmul_cost.h"

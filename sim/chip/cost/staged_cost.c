@@ -311,6 +311,26 @@ static double staged_cost_steps(const mp_op_t *op) {
   return 1;
 }
 
+// Whether a TPU decomposes one matrix of a batch after the other.
+static bool staged_cost_is_serial(const mp_chip_t *chip, const mp_op_t *op) {
+  const bool is_serial =
+      op->code == MP_OP_CHOLESKY ||
+      (op->code == MP_OP_CUSTOM_CALL &&
+       staged_cost_names(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "LuDecomposition"));
+  return is_serial && chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+}
+
+// Kernels between blocks of columns on a TPU: three matmuls for each block but the first.
+static double staged_cost_between_blocks(const mp_chip_t *chip, double columns) {
+  enum { BLOCK = 128, MATMULS = 3 };
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double start =
+      isnan(figures->memory_scratch) ? figures->matmul_launch : figures->matmul_scratch_launch;
+  const double launch = start + mp_figure_or(figures->matmul_step, 0);
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || columns <= BLOCK) return 0;
+  return (ceil(columns / BLOCK) - 1) * MATMULS * mp_figure_or(launch, 0);
+}
+
 // Columns one after the other, and beside them matmuls of blocks, which are exact ones.
 double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   enum { EXACT_PASSES = 6, MATRICES_AT_ONCE = 8 };
@@ -320,9 +340,10 @@ double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double rows = type->rank < 2 ? 1 : (double)type->dims[type->rank - 2];
   const double batch = mp_irregular_count(type) / fmax(columns * rows, 1);
   const double step = mp_figure_or(chip->figures.linalg_column, chip->op_latency);
+  const double at_once = staged_cost_is_serial(chip, op) ? 1 : MATRICES_AT_ONCE;
   mp_work_t work;
   mp_work_of_op(op, &work);
   const double rate = chip->flops[MP_FLOP_F32] / (chip->f32_by_bf16 ? EXACT_PASSES : 1);
-  return fmin(columns, rows) * staged_cost_steps(op) * step * fmax(batch / MATRICES_AT_ONCE, 1) +
-         work.vector_flops / rate;
+  return fmin(columns, rows) * staged_cost_steps(op) * step * fmax(batch / at_once, 1) +
+         staged_cost_between_blocks(chip, fmin(columns, rows)) + work.vector_flops / rate;
 }

@@ -79,36 +79,6 @@ static double vector_cost_region(const mp_chip_t *chip, const mp_block_t *region
   return sum > 0 ? sum : times;
 }
 
-// ---- across lanes ----
-
-// Whether a list of dimensions has the last one, which lies along the lanes.
-static bool vector_cost_has_last(mp_index_list_t dims, uint32_t rank) {
-  for (uint32_t i = 0; i < dims.count; ++i) {
-    if (dims.values[i] + 1 == (int64_t)rank) return true;
-  }
-  return false;
-}
-
-// Partial results along the lanes are added up in the end, once for each result. A last dimension
-// that fills few lanes does not lie along them.
-static double vector_cost_reduce(const mp_chip_t *chip, const mp_op_t *op) {
-  const mp_type_t *type = op->operands[0]->type;
-  double sum = vector_cost_region(chip, op->regions[0], vector_cost_count(type));
-  const bool is_across = vector_cost_has_last(mp_op_ints(op, MP_ATTR_DIMENSIONS), type->rank);
-  if (is_across && mp_chip_fusion_has_last_in_lanes(type)) {
-    sum += vector_cost_count(op->results[0].type) * mp_figure_or(chip->figures.vector_across, 0);
-  }
-  return sum;
-}
-
-// Elements change lanes only if the last dimension goes elsewhere.
-static double vector_cost_transpose(const mp_chip_t *chip, const mp_op_t *op) {
-  const mp_index_list_t permutation = mp_op_ints(op, MP_ATTR_PERMUTATION);
-  const uint32_t rank = permutation.count;
-  if (rank == 0 || permutation.values[rank - 1] + 1 == (int64_t)rank) return 0;
-  return vector_cost_count(op->results[0].type) * mp_figure_or(chip->figures.vector_transpose, 0);
-}
-
 // ---- ops ----
 
 static double vector_cost_operations(const mp_chip_t *chip, const mp_op_t *op) {
@@ -123,8 +93,9 @@ static double vector_cost_operations(const mp_chip_t *chip, const mp_op_t *op) {
     enum { COMPARES_AND_SELECTS = 2 };
     return COMPARES_AND_SELECTS * mp_chip_fusion_op_count(op);
   }
-  if (op->code == MP_OP_REDUCE) return vector_cost_reduce(chip, op);
-  if (op->code == MP_OP_TRANSPOSE) return vector_cost_transpose(chip, op);
+  if (op->code == MP_OP_REDUCE) {
+    return vector_cost_region(chip, op->regions[0], vector_cost_count(op->operands[0]->type));
+  }
   mp_work_t work;
   mp_work_of_op(op, &work);
   return work.vector_flops + work.vector_transcendentals * chip->transcendental_flops;
@@ -139,14 +110,7 @@ double mp_vector_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 }
 
 mp_chip_figure_t mp_vector_figure(const mp_chip_t *chip, const mp_op_t *op) {
-  if (op->code == MP_OP_TRANSPOSE) return MP_CHIP_FIGURE_vector_transpose;
-  if (op->code == MP_OP_REDUCE) {
-    const double count = vector_cost_count(op->operands[0]->type);
-    const double all = vector_cost_reduce(chip, op);
-    if (all > 2 * vector_cost_region(chip, op->regions[0], count)) {
-      return MP_CHIP_FIGURE_vector_across;
-    }
-  } else if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && vector_cost_each(chip, op) > 1) {
+  if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && vector_cost_each(chip, op) > 1) {
     const bool is_quotient = op->code == MP_OP_DIVIDE || op->code == MP_OP_REMAINDER;
     const bool is_integer = mp_dtype_is_integer(vector_cost_dtype(op));
     return is_quotient && is_integer ? MP_CHIP_FIGURE_vector_integer_division

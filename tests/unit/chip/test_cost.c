@@ -94,12 +94,25 @@ static void memory_has_a_latency(void **state) {
   "stablehlo.return %r : tensor<f32>\n}) : (tensor<100x1000xf32>, tensor<f32>) -> tensor<" result \
   ">\nreturn %0 : tensor<" result ">\n}\n"
 
-static void lanes_are_added_up_once_for_each_result(void **state) {
-  (void)state;
+// A TPU with units that take a register of 8 x 128 words in so many nanoseconds.
+static mp_chip_t bare_tpu(void) {
   mp_chip_t chip = bare_chip();
-  chip.figures.vector_across = 2000;
-  expect_ns(&chip, REDUCE("0", "1000xf32"), 100);
-  expect_ns(&chip, REDUCE("1", "100xf32"), 100 + 200);
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.figures.vmem_store = 1e-9;
+  chip.figures.vmem_rotate = 5e-9;
+  chip.figures.vmem_reduce = 10e-9;
+  chip.figures.vmem_broadcast = 20e-9;
+  chip.figures.vmem_rows = 50e-9;
+  chip.figures.vmem_columns = 100e-9;
+  return chip;
+}
+
+// An operation is 1.024 ns on a register. There are 13 x 8 of them, of which some are not full.
+static void lanes_are_reduced_once_for_each_row_of_tiles(void **state) {
+  (void)state;
+  const mp_chip_t chip = bare_tpu();
+  expect_ns(&chip, REDUCE("0", "1000xf32"), 1.024 * (13 * 8 + 8 * 6));
+  expect_ns(&chip, REDUCE("1", "100xf32"), 13 * 10);
 }
 
 #define REDUCE_NARROW                                                                  \
@@ -110,12 +123,36 @@ static void lanes_are_added_up_once_for_each_result(void **state) {
   "stablehlo.return %r : tensor<f32>\n}) : (tensor<1024x16xf32>, tensor<f32>) -> "     \
   "tensor<1024xf32>\nreturn %0 : tensor<1024xf32>\n}\n"
 
-// A narrow dimension lies in the rows of tiles, of which nothing is to be added up across lanes.
-static void narrow_rows_do_not_lie_in_lanes(void **state) {
+// A narrow dimension is in the sublanes, and nothing is reduced across lanes.
+static void narrow_rows_are_in_sublanes(void **state) {
   (void)state;
-  mp_chip_t chip = bare_chip();
-  chip.figures.vector_across = 2000;
-  expect_ns(&chip, REDUCE_NARROW, 16.384);
+  const mp_chip_t chip = bare_tpu();
+  expect_ns(&chip, REDUCE_NARROW, 1.024 * (16 + 8 * 6));
+}
+
+#define SLICE(slice, type)                                                                         \
+  "func.func @main(%x: tensor<256x512xf32>) -> tensor<" type "> {\n%0 = stablehlo.slice %x " slice \
+  " : (tensor<256x512xf32>) -> tensor<" type ">\nreturn %0 : tensor<" type ">\n}\n"
+
+static void slices_between_tiles_are_rotated(void **state) {
+  (void)state;
+  const mp_chip_t chip = bare_tpu();
+  expect_ns(&chip, SLICE("[8:256, 128:512]", "248x384xf32"), 31 * 3);
+  expect_ns(&chip, SLICE("[1:249, 128:512]", "248x384xf32"), 31 * 3 * 2 * 1.024);
+  expect_ns(&chip, SLICE("[8:256, 1:385]", "248x384xf32"), 31 * 3 * 5);
+}
+
+#define UPDATE(type)                                                                        \
+  "func.func @main(%x: tensor<256x512xf32>, %u: tensor<" type                               \
+  ">) -> tensor<256x512xf32> {\n%z = stablehlo.constant dense<1> : tensor<i32>\n"           \
+  "%0 = stablehlo.dynamic_update_slice %x, %u, %z, %z : (tensor<256x512xf32>, tensor<" type \
+  ">, tensor<i32>, tensor<i32>) -> tensor<256x512xf32>\nreturn %0 : tensor<256x512xf32>\n}\n"
+
+static void updates_of_parts_of_tiles_are_slow(void **state) {
+  (void)state;
+  const mp_chip_t chip = bare_tpu();
+  expect_ns(&chip, UPDATE("80x512xf32"), 10 * 4 * (1 + 50));
+  expect_ns(&chip, UPDATE("80x256xf32"), 10 * 2 * (1 + 100));
 }
 
 // ---- by index ----
@@ -526,8 +563,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_count_by_kind),
       cmocka_unit_test(memory_has_a_latency),
-      cmocka_unit_test(lanes_are_added_up_once_for_each_result),
-      cmocka_unit_test(narrow_rows_do_not_lie_in_lanes),
+      cmocka_unit_test(lanes_are_reduced_once_for_each_row_of_tiles),
+      cmocka_unit_test(narrow_rows_are_in_sublanes),
+      cmocka_unit_test(slices_between_tiles_are_rotated),
+      cmocka_unit_test(updates_of_parts_of_tiles_are_slow),
       cmocka_unit_test(rows_move_in_granules_and_scalars_one_by_one),
       cmocka_unit_test(a_small_table_is_found_in_the_cache),
       cmocka_unit_test(narrow_rows_are_copied_to_lanes_and_back),
