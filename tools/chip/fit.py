@@ -42,7 +42,7 @@ MOST = 40  # targets of one process
 # ---- files ----
 def read(name):
   """Key -> value of a chip's file, with those of the chip that it is like; and the file's own part."""
-  path = pathlib.Path(name) if "/" in str(name) else CHIPS / f"{name}.yaml"
+  path = pathlib.Path(name) if name.endswith((".yaml", ".yml")) else CHIPS / f"{name}.yaml"
   own = yaml.safe_load(path.read_text())
   values = dict(read(own["like"])[0]) if "like" in own else {}
   for group, members in body(own).items():

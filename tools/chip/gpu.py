@@ -31,6 +31,7 @@ class Chip(typing.NamedTuple):
 
 CHIPS = {
     "h100": Chip(3352.32e9, 989.4e12, True),
+    "h200": Chip(4800e9, 989.4e12, True),
     "b200": Chip(7672.32e9, 2250e12, True),
     "a100": Chip(2039.04e9, 312e12, False),
 }

@@ -13,7 +13,7 @@ from hlo_text import SHAPE, size_of
 
 LEAST, MOST, BATCHES = 256, 4096, 4
 PEAK = {"bf16": 1, "f32": 0.5, "f8": 2}  # of the dense peak in bf16
-MIXED = {("h100", "f8")}  # its rates are means of the matmul and the transpose of an operand (configs/chips/h100.yaml)
+MIXED = {("h100", "f8"), ("h200", "f8")}  # its rates are means of the matmul and the transpose of an operand (configs/chips/h100.yaml)
 
 
 class Matmul(typing.NamedTuple):

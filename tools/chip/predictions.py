@@ -16,9 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The compilers' rows have no time to launch a program, and no limit of memory.
 WITHOUT = "hbm:256GiB launch_latency:1ns"
 ONE = {"v3": "v3:2x2", "v4": "v4:1x1x1", "v5e": "v5e:1x1", "v5p": "v5p:1x1x1", "v6e": "v6e:1x1", "7x": "7x:1x1x1",
-       "h100": "h100:1", "a100": "a100:1", "b200": "b200:1"}
+       "h100": "h100:1", "a100": "a100:1", "h200": "h200:1", "b200": "b200:1"}
 SLICES = {"v5e": "v5e:4x4", "v6e": "v6e:4x4", "v5p": "v5p:2x2x4"}
-HOSTS = {"h100": "h100:8", "a100": "a100:8", "b200": "b200:8"}
+HOSTS = {"h100": "h100:8", "h200": "h200:8", "a100": "a100:8", "b200": "b200:8"}
 NEAR = 1.3
 # Seconds that a GPU takes at least for a kernel: XLA's estimates leave them out, but none of the 1,875 matmuls that it
 # carries as measurements is faster.

@@ -94,6 +94,7 @@ def results(args, kind, chip, sharded, names, end):
 
 def selected(args, sharded=None):
   return [p for p in args.all if any(word in p.name for word in args.only.split(",")) and (not args.cls or p.cls == args.cls)
+          and (not args.like or p.name in args.like)
           and (sharded is None or bool(p.mesh) == sharded)]
 
 
@@ -217,6 +218,7 @@ def main():
   every = [*tpu.CHIPS, *gpu.CHIPS]
   parser.add_argument("--chips", type=lambda s: s.split(","), help="default: all; with --bundles v5e,v6e")
   parser.add_argument("--only", default="", metavar="WORD,...", help="programs with one of these in their names")
+  parser.add_argument("--like", type=lambda chip: corpus.read_rows(chip)[1], help="programs of which this chip has rows")
   parser.add_argument("--class", dest="cls", default="", help="programs of one class")
   parser.add_argument("--limit", type=float, default=1e9, help="seconds after which it stops; call it again to continue")
   parser.add_argument("--patience", type=float, default=900, help="seconds for one program")

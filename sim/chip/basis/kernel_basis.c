@@ -32,7 +32,7 @@ static mp_chip_figure_t kernel_basis_irregular(const mp_chip_t *chip, const mp_o
 }
 
 static mp_chip_figure_t kernel_basis_matmul(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
-  if (chip->figures.compiler != MP_CHIP_COMPILER_GPU) return MP_CHIP_FIGURE_matmul_tile;
+  if (chip->figures.compiler != MP_CHIP_COMPILER_GPU) return MP_CHIP_FIGURE_matmul_step;
   const mp_flop_kind_t kind = mp_chip_flop_kind(matmul->dtype);
   return kind == MP_FLOP_F8                           ? MP_CHIP_FIGURE_matmul_f8
          : kind == MP_FLOP_F32 || kind == MP_FLOP_F64 ? MP_CHIP_FIGURE_matmul_f32

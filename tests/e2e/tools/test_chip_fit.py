@@ -15,8 +15,8 @@ sys.path.insert(0, str(ROOT / "tools" / "chip"))
 import fit
 
 
-def run(*words):
-  done = subprocess.run([sys.executable, *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+def run(*words, folder=ROOT):
+  done = subprocess.run([sys.executable, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
   assert done.returncode == 0, done.stdout + done.stderr
   return done.stdout
 
@@ -48,3 +48,22 @@ def test_a_file_inherits_members_of_lists():
   values, own = fit.read("v3")
   assert values["matmul.rates.f32"] == fit.read("v4")[0]["matmul.rates.f32"] and "f32" not in own["matmul"]["rates"]
   assert "memory.scratch" not in values, "none removes it"
+
+
+def test_the_steps_of_the_page_run(tmp_path):
+  """Those that need no compiler of a chip, with the page's last file."""
+  page = (ROOT / "tools/site/pages/new_chip.md").read_text()
+  file = re.findall(r"```{code-block} yaml\n:caption: (\S+)\n(.*?)```", page, re.DOTALL)[-1]
+  (tmp_path / file[0]).write_text(file[1])
+  (tmp_path / "tools").symlink_to(ROOT / "tools")
+  commands = re.findall(r"^    python (tools/chip/.*)$", page, re.MULTILINE)
+  assert [command.split()[0] for command in commands] == ["tools/chip/fit.py", "tools/chip/compare.py"]
+  fitted, compared = [run(*command.split(), "--build", BUILD, folder=tmp_path) for command in commands]
+  before, after = (shares(line) for line in fitted.splitlines()[:2])
+  assert after[0] > before[0] + 5 and after[1] >= before[1]
+  assert shares_of_row(compared, "v3") == pytest.approx(after, abs=3), "the library's file is the result of these steps"
+
+
+def shares_of_row(table, chip):
+  row = next(line for line in table.splitlines() if line.startswith(chip))
+  return [float(cell) for cell in re.findall(r"([\d.]+) \(", row)]
