@@ -3,6 +3,7 @@
 Costs are nanoseconds: the clock of a GPU is 1 GHz here.  README.md says how trustworthy each number is.
 """
 
+import math
 import os
 import re
 import typing
@@ -61,8 +62,8 @@ def cost_of(op):
 class Schedule(hlo_schedule.Schedule):
   """Costs of collectives are theirs, not the device's work; of asynchronous wrapped ones `wrapped` has them."""
 
-  def __init__(self, text, wrapped):
-    self.wrapped = wrapped
+  def __init__(self, text, wrapped, bandwidth):
+    self.wrapped, self.bandwidth = wrapped, bandwidth
     super().__init__(text)
 
   def add(self, op, order, at, times, body, out):
@@ -72,6 +73,9 @@ class Schedule(hlo_schedule.Schedule):
       work.matmul = gpu_matmuls.of(op, body)
       if work.matmul:
         work.moved -= gpu_matmuls.workspace(op)
+      elif op.opcode == "fusion" and "dot" not in work.inside.split("+"):
+        # The compiler counts the elements that a fusion reads of an operand: its estimate is no less than their bytes.
+        work.moved = min(work.moved, (cost_of(op) or math.inf) / 1e9 * self.bandwidth)
 
   def cost(self, op):
     """Estimates of gathers and scatters leave out that memory moves whole sectors, and collisions."""
@@ -119,7 +123,7 @@ def add_work(totals, work, name):
 
 def read(text, name, wrapped=None):
   """The row of a text that was compiled for the chip of that name; without `wrapped` not how long collectives take."""
-  chip, schedule, totals = CHIPS[name], Schedule(text, wrapped or {}), figures.Totals()
+  chip, schedule, totals = CHIPS[name], Schedule(text, wrapped or {}, CHIPS[name].bandwidth), figures.Totals()
   for work in schedule.works:
     add_work(totals, work, name)
   row = figures.row(schedule, totals, chip.clock, chip.bandwidth)

@@ -35,10 +35,10 @@ def written(module, op, body, fused):
 
 
 def users_of(fused, name):
-  """Instructions of a fusion that read a parameter, through bitcasts and conversions."""
+  """Instructions of a fusion that read a parameter, through bitcasts."""
   users = [f for f in fused.values() if name in f.operands]
   for _ in range(3):
-    if len(users) == 1 and users[0].opcode in SAME_ELEMENTS:
+    if len(users) == 1 and users[0].opcode == "bitcast":
       users = [f for f in fused.values() if users[0].name in f.operands]
   return users
 
