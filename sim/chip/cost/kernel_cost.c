@@ -45,8 +45,9 @@ typedef struct {
 // How many times more rows an op masks than a ragged matmul reads.
 static double kernel_cost_unread(const mp_matmul_ragged_t *ragged,
                                  const mp_chip_fusion_member_t *member) {
-  const bool is_masked =
-      ragged->groups > 0 && mp_chip_fusion_value_count(&member->op->results[0]) == ragged->masked;
+  if (ragged->groups == 0) return 1;
+  const double count = mp_chip_fusion_value_count(&member->op->results[0]);
+  const bool is_masked = count == ragged->masked[0] || count == ragged->masked[1];
   return is_masked ? ragged->groups : 1;
 }
 

@@ -75,8 +75,8 @@ double mp_matmul_inner_seconds(const mp_chip_t *chip, const mp_work_matmul_t *ma
 typedef struct {
   double groups;     // 0: it is none
   bool is_gradient;  // each group has a result of its own, and its rows are summed up
-  uint32_t side;     // of the masked factor, for a gradient of the first one
-  double masked;     // elements of the masked factor, with all rows for each group
+  uint32_t side;     // of the factor whose rows are the groups'
+  double masked[2];  // elements of each factor that is masked, with all rows for each group
 } mp_matmul_ragged_t;
 
 mp_matmul_ragged_t mp_matmul_ragged_find(const mp_chip_t *chip, const mp_chip_fusion_t *fusion);

@@ -48,11 +48,11 @@ mp_matmul_ragged_t mp_matmul_ragged_find(const mp_chip_t *chip, const mp_chip_fu
   const double groups[2] = {matmul_ragged_groups(hero, 0, &is_batch[0]),
                             matmul_ragged_groups(hero, 1, &is_batch[1])};
   ragged.is_gradient = groups[0] > 1 && groups[1] > 1 && is_batch[0] && is_batch[1];
-  for (uint32_t side = 0; side < 2 && ragged.groups == 0; ++side) {
+  for (uint32_t side = 0; side < 2; ++side) {
     if (groups[side] <= 1 || (is_batch[side] && !ragged.is_gradient)) continue;
     ragged.groups = groups[side];
     ragged.side = side;
-    ragged.masked = mp_chip_fusion_value_count(mp_matmul_factor(hero, side).value);
+    ragged.masked[side] = mp_chip_fusion_value_count(mp_matmul_factor(hero, side).value);
   }
   return ragged;
 }
