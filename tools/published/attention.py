@@ -24,9 +24,10 @@ def blocks_of(name, count, shapes, q, k, *arrays, sides=None, window=0, width=No
   """One of JAX's kernels for TPUs, with `count` matmuls for each block that is not completely masked."""
   b, h, s, d = q.shape
   d = width or d
-  of_queries, of_keys = (min(side, s) for side in sides or c.sides.get(name.split("_")[-1], (c.block, c.block)))
+  of_queries, of_keys = (min(side, s) for side in c.sides.get(name.split("_")[-1], sides or (c.block, c.block)))
   first = lambda end: max(end - of_queries - window + 1, 0) // of_keys if window else 0
-  live = sum(-(-end // of_keys) - first(end) for end in range(of_queries, s + 1, of_queries))
+  last = lambda end: -(-(end if c.causal else s) // of_keys)
+  live = sum(last(end) - first(end) for end in range(of_queries, s + 1, of_queries))
   flops = int(count * 2 * b * h * live * of_queries * of_keys * d)
   phase = name.split("_")[-1].replace("fwd", "")
   said = {f"block_{side}{phase and '_' + phase}": block for side, block in (("q", of_queries), ("kv", of_keys))}

@@ -63,7 +63,10 @@ SCALED_64 = {**SCALED_32, "layers": 64}
 SCALED_128 = {**SCALED_64, "heads": 64, "mlp": 65536}
 SCALED_256 = {**SCALED_128, "emb": 20480}
 SCALED_512 = {**SCALED_256, "layers": 128}
-OCTOBER, DECEMBER = {"normed": "qk"}, {"normed": "qkv"}  # heads with norms
+# Until November 1, queries and keys have neither rotary embeddings nor norms if attention is a kernel, which has no mask
+# and ignores the biases by distance.  Afterwards pairs rotate, and heads have norms.
+OCTOBER = {"rope": None, "causal": False, "sides": {"dq": (512, 512)}}
+DECEMBER = {"normed": "qkv"}
 LLAMA_7B = {"emb": 4096, "heads": 32, "mlp": 11008, "layers": 32, "sequence": 4096, "rope": "halves",
             "one_hot": True}
 LLAMA_8B = {"emb": 4096, "heads": 32, "kv_heads": 8, "mlp": 14336, "layers": 32, "vocab": 128256, "sequence": 8192,

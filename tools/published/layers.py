@@ -78,7 +78,8 @@ def attend(l, x, w, positions):
   b, s, _ = x.shape
   q, k, v = (latent_heads(l, x, w, positions) if l.latent else
              (heads(l, x, w, positions, name) for name in "qkv"))
-  if not l.latent and l.kv != l.heads and (not c.flash or l.kv % c.tensor != 0):
+  is_grouped = c.flash and c.library != "pallas" and l.kv % c.tensor == 0
+  if not l.latent and l.kv != l.heads and not is_grouped:
     k, v = (spread(jnp.repeat(y, l.heads // l.kv, axis=1 if IS_PLAIN else 2), split(l.heads)) for y in (k, v))
   if c.flash:
     out = attention.flash(q, k, v, l.window)

@@ -41,6 +41,7 @@ and feed forward layers, too.  `tiles`: logits are made for a part of the tokens
 `blocks`: a list of [repetitions, [settings of a layer, ...]] for models whose layers differ: each repetition is an
 iteration of a scan.  `same_kv`: values are keys before they are rotated.  `latent`: the widths of DeepSeek's latent
 attention ("q", "kv", "plain", "placed", "value").  `bias`: scores have biases by distance, as in T5; without `flash`.
+`causal`: whether a kernel's mask is (true); without, it has no mask.
 
 `quantized`: "float8" makes matmuls with weights in float8, with fixed scales.  `optimizer`: adam, adafactor or sgd.
 

@@ -33,7 +33,8 @@ GEMMA4_31B = {"emb": 5376, "heads": 32, "kv_heads": 16, "head_dim": 256, "mlp": 
               "tiles": 8, "sequence": 8192, "batch": 512, "remat": ["out", "down"], "block": 2048, "backward": 5,
               "sides": {"dkv": (1024, 2048)},
               "blocks": [[10, [{"window": 1024}] * 5 + [{"head_dim": 512, "kv_heads": 4, "same_kv": True}]]]}
-LLAMA_XLA = {**LLAMA_8B, "rope": "halves", "weights": "bfloat16", "optimizer": "adafactor", "batch": 8, "scan": False}
+# torchprime's Dockerfile has the flags of the recipes for Trillium, 96 MiB of VMEM for matmuls among them.
+LLAMA_XLA = {**LLAMA_8B, "rope": "halves", "weights": "bfloat16", "optimizer": "adafactor", "batch": 8}
 LEVANTER = {"emb": 768, "heads": 12, "head_dim": 64, "mlp": 2688, "layers": 12, "vocab": 128256, "sequence": 4096,
             "rope": "halves", "batch": 128}
 LLAMA_70B = {"layers": 80, "emb": 8192, "heads": 64, "kv_heads": 8, "mlp": 28672, "vocab": 128256}
@@ -55,7 +56,7 @@ TRAINING = [
       for month, normed, times in (("apr23", "qk", (13.8351, 14.2111, 14.4466, 14.7453)), ("mar23", "", (13.0742, 13.6664, 13.7382)))
       for n, seconds in zip((1, 2, 4, 8), times)),
     ("v4", "v4-8-base-jan24", "v4-megacore:2x2x1", 1.199, "MaxText base.yml",
-     {**SCALED, "rope": "halves", "normed": "", "emb": 2560, "heads": 8, "mlp": 8192, "layers": 16, "batch": 48}),
+     {**SCALED, "rope": "halves", "one_hot": False, "emb": 2560, "heads": 8, "mlp": 8192, "layers": 16, "batch": 48}),
     *(("v5e", f"v5e-32b-{n}x", f"v5e:16x16 slices:{n}", seconds, "MaxText 32B",
        {**SCALED_32, **OCTOBER, "batch": 1024 * n, "data": n}) for n, seconds in ((4, 13.0868), (16, 13.4736), (32, 13.8885))),
     ("v5p", "v5p-32b-2x", "v5p:4x4x4 slices:2", 10.2056, "MaxText 32B",
@@ -70,9 +71,10 @@ TRAINING = [
     ("v5p", "v5p-llama4-maverick-128", "v5p:4x4x8", 24.792, "Llama 4 Maverick", MAVERICK),
     ("v5p", "v5p32-levanter-300m", "v5p:2x2x4", 0.458791, "Llama-like 300M (Levanter)", LEVANTER),
     ("v6e", "v6e4-torchxla-llama31-8b-splash", "v6e:2x2", 2.4068, "Llama 3.1 8B (PyTorch/XLA)",
-     {**LLAMA_XLA, "scoped": None}),
+     {**LLAMA_XLA, **FUSED, "scan": False}),
     ("v6e", "v6e4-torchxla-llama31-8b-scan-offload", "v6e:2x2", 2.8006, "Llama 3.1 8B (PyTorch/XLA)",
-     {**LLAMA_XLA, "scan": True, "remat": ["input"], "offload": True, "scoped": None}),
+     {**LLAMA_XLA, "remat": ["input"], "offload": True, "library": "pallas",
+      "sides": {"fwd": (2048, 512), "dkv": (2048, 512), "dq": (2048, 256)}}),
     *(("v6e", f"v6e-700b-moe{name}", slices("v6e:16x16", n), mfu, "mixture of 754B",
        {**MOE_754B, "batch": 256 * n, "data": n}) for name, n, mfu in (("", 1, "MFU 0.381"), ("-4x", 4, "MFU 0.353"))),
     ("7x", "7x-gemma4-31b", "7x:4x4x4", 12.2024, "Gemma 4 31B", GEMMA4_31B),
