@@ -119,10 +119,14 @@ def write_rows(chip, about, rows, folder=FOLDER):
   (folder / f"{chip}.json").write_text(f'{{"about":{line(about)},\n"programs":{{\n{body}\n}}}}\n')
 
 
-def interval(row):
-  """Low and high seconds of a row; infinity where only the bytes are known."""
-  is_open = row.get("irregular") or row.get("unknown_loops")
-  return row["low"], math.inf if is_open else max(row["low"], row["high"])
+def interval(row, clock=None):
+  """Low and high seconds of a row. If the text knows only bytes, those of the final bundles, or infinity."""
+  if not row.get("irregular") and not row.get("unknown_loops"):
+    return row["low"], max(row["low"], row["high"])
+  issued = by_bundles(row, clock) if clock and not row.get("unknown_loops") else None
+  if issued is None:
+    return row["low"], math.inf
+  return max(row["low"], issued), max(row["low"], issued + row["bundle_waits"] * DMA_CYCLES / clock)
 
 
 def by_bundles(row, clock):

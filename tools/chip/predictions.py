@@ -28,11 +28,11 @@ GPU_KERNEL = 4e-6
 class Prediction:
   """One program on one chip: the model's row beside the compiler's."""
 
-  def __init__(self, name, cls, chip, mine, theirs):
+  def __init__(self, name, cls, chip, mine, theirs, clock=None):
     self.name, self.cls, self.chip, self.mine, self.theirs = name, cls, chip, mine, theirs
     self.split = corpus.split(name)
     self.seconds = mine["work_seconds"] if theirs.get("collectives") else mine["seconds"]
-    self.low, self.high = corpus.interval(theirs)
+    self.low, self.high = corpus.interval(theirs, clock)
     if chip in HOSTS:
       self.high += GPU_KERNEL * (theirs.get("launches") or theirs.get("kernels") or 0)
     self.ratio = self.to_interval(self.seconds)
@@ -109,7 +109,7 @@ def clean_environment():
 
 def predict(binary, chips=tuple(ONE), only="", form="--summary"):
   """A list of (Prediction, line), and what the model refused: (name, error)."""
-  rows = {chip: corpus.read_rows(chip)[1] for chip in chips}
+  rows = {chip: corpus.read_rows(chip) for chip in chips}
   found, refused = [], []
   with tempfile.TemporaryDirectory() as folder:
     for cls, line in run(binary, form, unpack(folder, only), chips):
@@ -119,10 +119,11 @@ def predict(binary, chips=tuple(ONE), only="", form="--summary"):
         refused.append((name, mine["error"]))
         continue
       chip = mine["target"].partition(":")[0]
-      theirs = rows[chip].get(name.removesuffix(corpus.GPUS))
+      theirs = rows[chip][1].get(name.removesuffix(corpus.GPUS))
       if theirs is None or "error" in theirs:
         continue
-      found.append((Prediction(name.removesuffix(corpus.GPUS), cls, chip, mine, theirs), line))
+      clock = rows[chip][0].get("clock")
+      found.append((Prediction(name.removesuffix(corpus.GPUS), cls, chip, mine, theirs, clock), line))
   return found, refused
 
 

@@ -3,7 +3,6 @@
 #include "sim/chip/cost/matmul_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/fuse/factor.h"
-#include "sim/chip/rules/chip_rules.h"
 
 // The rows that libtpu 0.0.52 has in a step.
 enum { MATMUL_RAGGED_ROWS = 128 };
@@ -41,7 +40,7 @@ mp_matmul_ragged_t mp_matmul_ragged_find(const mp_chip_t *chip, const mp_chip_fu
   const mp_op_t *hero = fusion->hero;
   mp_matmul_ragged_t ragged = {0};
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || hero == NULL ||
-      hero->code != MP_OP_DOT_GENERAL || !mp_chip_rule(&chip->figures, MP_CHIP_RULE_ragged_dot)) {
+      hero->code != MP_OP_DOT_GENERAL) {
     return ragged;
   }
   bool is_batch[2];

@@ -171,15 +171,18 @@ static bool staged_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op,
 
 // ---- sorts of all chips ----
 
-// Of `count` elements, in so many arrays.
-static double staged_cost_network(const mp_chip_t *chip, double count, double arrays,
+// The seconds of `count` elements in so many arrays. If a TPU has fewer lines than lanes, lines run
+// along the lanes, and a stage takes longer, because it moves elements from lane to lane.
+static double staged_cost_network(const mp_chip_t *chip, double count, double line, double arrays,
                                   double stages) {
+  static const double along_lanes = 1.6;
+  const bool is_along = chip->figures.sort_best > 0 && count < line * STAGED_BEST_LANES;
   const double each = mp_figure_or(chip->figures.sort_stage, STAGED_SORT_STAGE);
-  return count * arrays * each * stages / mp_vector_rate(chip);
+  return count * arrays * each * stages * (is_along ? along_lanes : 1) / mp_vector_rate(chip);
 }
 
 double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays) {
-  return staged_cost_network(chip, count, arrays, staged_cost_stages(line));
+  return staged_cost_network(chip, count, line, arrays, staged_cost_stages(line));
 }
 
 double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -190,7 +193,7 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double arrays = fmax(op->num_operands, 2);
   double steps = 0;
   if (!staged_cost_best_seconds(chip, op, &steps)) {
-    steps = staged_cost_network(chip, count, arrays, staged_cost_best_stages(chip, op, line));
+    steps = staged_cost_network(chip, count, line, arrays, staged_cost_best_stages(chip, op, line));
   }
   const double passes =
       op->code == MP_OP_SORT
@@ -281,17 +284,30 @@ double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 // ---- linear algebra ----
 
 // Steps that wait for each other, for each column of a matrix: pivots, reflections, iterations. By
-// what is in the names of functions, ours and LAPACK's.
+// what is in the names of functions, TPUs' and LAPACK's. LuDecomposition: final bundles of libtpu
+// 0.0.52 for three programs.
 typedef struct {
   const char *part;
   double steps;
 } staged_target_t;
 
 static const staged_target_t g_targets[] = {
-    {"LuDecomposition", 4}, {"getrf", 4}, {"Householder", 2}, {"orgqr", 2},
-    {"ungqr", 2},           {"Qr", 4},    {"geqrf", 4},       {"geqp3", 8},
-    {"eigh", 60},           {"evd", 60},  {"svd", 80},        {"gesdd", 80},
-    {"gee", 100},           {"gehrd", 8}, {"trd", 8},         {"trsm", 0.5},
+    {"LuDecomposition", 15},
+    {"getrf", 4},
+    {"Householder", 2},
+    {"orgqr", 2},
+    {"ungqr", 2},
+    {"Qr", 4},
+    {"geqrf", 4},
+    {"geqp3", 8},
+    {"eigh", 60},
+    {"evd", 60},
+    {"svd", 80},
+    {"gesdd", 80},
+    {"gee", 100},
+    {"gehrd", 8},
+    {"trd", 8},
+    {"trsm", 0.5},
 };
 
 static bool staged_cost_names(mp_str_t name, const char *part) {

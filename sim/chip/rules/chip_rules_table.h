@@ -51,8 +51,6 @@
   X(window_in_vmem, "tpu", "cost", "reduce_window is ten times as fast over operands in VMEM") \
   X(matmul_row_sums, "tpu", "cost", \
     "row sums in the fusion of a large matmul put rows into lanes, with two layout changes") \
-  X(ragged_dot, "tpu", "cost", \
-    "ragged_dot goes through the rows 128 at a time, with one more step per group") \
   X(matvec_reduction, "both", "cost", \
     "a matmul by a vector is a reduction outside of the matmul unit") \
   X(matmul_k_limit, "tpu", "cost", \

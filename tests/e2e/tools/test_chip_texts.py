@@ -382,8 +382,11 @@ def test_rows_are_lines(tmp_path):
     ({"bundles": None}, None),
 ])
 def test_bundles_count_for_programs_that_live_in_vmem(change, seconds):
-  row = {"bundles": 1_000_000, "bundle_waits": 10, "floor": 1e-5} | change
+  row = {"bundles": 1_000_000, "bundle_waits": 10, "floor": 1e-5, "low": 1e-5, "irregular": ["sort"]} | change
   assert corpus.by_bundles(row, 1e9) == seconds
+  waits = row["bundle_waits"] * corpus.DMA_CYCLES / 1e9
+  expected = (1e-5, math.inf) if seconds is None else (seconds, seconds + waits)
+  assert corpus.interval(row, 1e9) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("chip", corpus.chips())

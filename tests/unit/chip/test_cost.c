@@ -403,6 +403,8 @@ static void the_best_are_searched_on_a_tpu(void **state) {
   expect_ns(&chip, BEST("128", "512", "8", "f32", "TOTALORDER"), 65536 * 2 * 5 * 45 * 1e-3);
   expect_ns(&chip, BEST("16", "128256", "200", "f32", "TOTALORDER"), 4 * 200.5 * 2 * (1002 + 28));
   expect_ns(&chip, BEST("128", "1024", "8", "i32", "SIGNED"), 131072 * 2 * 5 * 55 * 1e-3);
+  // Fewer lines than lanes run along the lanes.
+  expect_ns(&chip, SORT("127x1024xf32"), 1.6 * 127 * 1024.0 * 2 * 5 * 55 * 1e-3);
 }
 
 // A length of 1,024 has two factors of up to 256, each of which is three matmuls.

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .blocks import matmul
+from .blocks import matmul, rmsnorm
 from .program import BF, C64, F8, F32, I8, I32, A, of_class
 
 opened, new = of_class("matmul")
@@ -80,3 +80,9 @@ new("mm_masked_weights_4096", lambda x, w, m: x @ (w * m), A((4096, 4096)), A((4
     A((4096, 4096), jnp.bool_), shows="pruned weights: a factor that is computed")
 new("mm_tokens_first_thbe_512x32", lambda x, w: jnp.tensordot(x, w, 1).transpose(0, 2, 1, 3), A((512, 32, 1024)),
     A((1024, 16, 128)), shows="cluster_turned_is_own: a transposed result in the order of the factors")
+
+# ---- a norm after a residual: training steps have it after attention and after the MLP ----
+
+for m, k, n in [(8192, 4096, 4096), (8192, 2048, 8192), (16384, 8192, 2048), (32768, 1024, 1024), (4096, 4096, 4096)]:
+  new(f"mm_residual_rmsnorm_{m}x{k}x{n}", lambda x, w, r, g: (lambda y: (y, rmsnorm(y, g)))(r + x @ w), A((m, k)),
+      A((k, n)), A((m, n)), A((n,)), shows="sums of the rows of a large matmul's result")
