@@ -118,7 +118,6 @@ SKIP = {
     "sim/chip/fuse/*.[ch]": "the same",
     "sim/chip/layout/*.[ch]": "the same",
     "sim/chip/memory/*.[ch]": "the same",
-    "sim/chip/schedule/*.[ch]": "the same",
     "sim/chip/spaces/*.[ch]": "the same",
     "sim/chip/chip_copies.c": "the same",
     "tests/unit/chip": "its tests are rebuilt with it",

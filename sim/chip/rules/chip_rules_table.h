@@ -6,31 +6,31 @@
 #define MP_CHIP_FUSE_RULES(X) \
   X(chains, "tpu", "fuse", "a matmul that produces an operand of one other matmul is fused into it") \
   X(gemm_epilogue, "gpu", "fuse", "cuBLASLt adds bias and activation, or one more summand, to a matmul") \
-  X(softmax_rows, "tpu", "fuse", "maximum and sum of a softmax are fused with the pass over their rows") \
-  X(transposed_rows, "gpu", "fuse", "no rows are kept of a transposed matmul result") \
+  X(softmax_rows, "tpu", "fuse", "maximum and sum of a softmax are fused with the ops that read the rows again") \
+  X(transposed_rows, "gpu", "fuse", "rows of a transposed matmul result do not stay on chip") \
   X(rows_close, "gpu", "fuse", "a reduction is fused with the ops that broadcast it back over its rows") \
-  X(rows_follow, "gpu", "fuse", "a reduction of rows that are kept on chip is fused with them") \
+  X(rows_follow, "gpu", "fuse", "a reduction of rows that stay on chip joins their fusion") \
   X(window_fusion, "gpu", "fuse", "a reduce-window is fused into the only loop that consumes it") \
   X(cumulative_inputs, "gpu", "fuse", "a cumulative op recomputes only cheap producers of one array") \
   X(expensive_broadcast, "tpu", "fuse", "an expensive op is not recomputed for each element of its broadcast") \
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
-  X(update_source, "gpu", "fuse", "what reads other places of an array is computed before the array is updated") \
-  X(several_slices, "tpu", "fuse", "what a kernel reads at several shifted places is written, not recomputed for each") \
+  X(update_source, "gpu", "fuse", "an op that reads other elements of an updated array is computed before the update") \
+  X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices or pads is written, not recomputed") \
   X(priority_fusion, "gpu", "fuse", "a value is computed by its readers if XLA's cost model says that this is faster") \
   X(kept_gate, "tpu", "fuse", "an expensive elementwise result of three matmuls is written, not recomputed") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \
   X(softmax_after_matmul, "tpu", "fuse", "the softmax of rows in f32 is fused with the matmul that makes them") \
-  X(mixed_rows, "tpu", "fuse", "not where heads lie inside of tokens") \
+  X(mixed_rows, "tpu", "fuse", "no softmax joins a matmul with heads of 128 or more inside of tokens, unless its rows are short") \
   X(sibling_fusion, "both", "fuse", "fusions that read the same array in the same way become one with several outputs") \
   X(vector_dot, "gpu", "fuse", "small vector-matrix matmuls become reductions") \
   X(gemm_padding, "gpu", "fuse", "operands of 16-bit matmuls are padded to multiples of eight") \
   X(lone_movement, "tpu", "fuse", "reversals and strided slices are kernels of their own") \
   X(loop_constants, "tpu", "fuse", "constant initial values of loops are not stored") \
   X(scatter_selection, "tpu", "fuse", "a scatter of one element per line of a constant is a comparison per element") \
-  X(outer_matmul, "tpu", "fuse", "a matmul without a contraction is an elementwise matmul") \
-  X(concat_parts, "tpu", "fuse", "operands of a concatenation are written before, in its tiles") \
-  X(concat_twins, "tpu", "fuse", "so are slices of which the same array has several of one shape")
+  X(outer_matmul, "tpu", "fuse", "a matmul without a contraction is an elementwise multiplication") \
+  X(concat_parts, "tpu", "fuse", "other kernels write the operands of a concatenation, in its tiles") \
+  X(concat_twins, "tpu", "fuse", "also slices, if another slice of the same array has the same shape")
 
 #define MP_CHIP_SPACE_RULES(X) \
   X(scatter_unread, "gpu", "spaces", "a scatter that sets whole rows does not read them") \
@@ -38,7 +38,7 @@
   X(cast_before_loop, "tpu", "spaces", "f32 operands of matmuls in loops are cast before the loop") \
   X(invariants_in_vmem, "tpu", "spaces", "values that every iteration reads are copied into VMEM before the loop") \
   X(prefetch_argument, "tpu", "spaces", "the largest matmul operand among the arguments is prefetched across programs") \
-  X(prefetch_operand, "tpu", "spaces", "one operand of a matmul is prefetched beside the kernel before")
+  X(prefetch_operand, "tpu", "spaces", "one operand of a matmul is prefetched while the kernel before runs")
 
 #define MP_CHIP_LAYOUT_RULES(X) \
   X(complex_split, "tpu", "layout", "complex arguments are split into real and imaginary parts") \
@@ -60,7 +60,7 @@
   X(strided_by_matmul, "tpu", "cost", \
     "strided slices and interior pads in lanes are matmuls by ones and zeros") \
   X(topk_search, "tpu", "cost", \
-    "the few largest of long rows are searched for round by round instead of sorted")
+    "top-k of long rows searches for one element per round instead of sorting")
 
 #define MP_CHIP_SCHEDULE_RULES(X) \
   X(collective_matmul, "tpu", "schedule", \
@@ -69,9 +69,9 @@
     "other collectives of all devices, and all_gathers of few elements, are all_reduces")
 
 #define MP_CHIP_MEMORY_RULES(X) \
-  X(received_results, "tpu", "memory", "what a collective gathered or permuted is copied to the program's result") \
-  X(carried_moved, "both", "memory", "a carried value that its next value's kernel reads elsewhere is copied") \
-  X(carried_copy, "both", "memory", "a carried value that is still read when its next value is written is copied") \
+  X(received_results, "tpu", "memory", "results of gathers and permutes are copied to the program's result") \
+  X(carried_moved, "both", "memory", "a carried value is copied if the kernel of its next value reads other elements of it") \
+  X(carried_copy, "both", "memory", "a carried value is copied if it is still read when its next value is written") \
   X(matmul_workspace, "gpu", "memory", "programs with matmuls have a workspace for the library") \
   X(result_not_in_place, "tpu", "memory", \
     "only updates write a result of main into the buffer of an operand") \

@@ -1,18 +1,21 @@
-// Greedy, in the order of the nodes: each one that is not combined yet takes those behind it, as
-// long as there is room and neither needs the other, by whatever way, combined nodes included.
+// Greedy, in the order of the nodes: each node that is not combined yet takes later nodes, while
+// they fit and neither depends on the other, directly or through other nodes, combined ones
+// included.
 #include "sim/chip/schedule/combine.h"
 
 #include <stdbool.h>
 #include <string.h>
 
+#include "sim/base/assert.h"
+
 #define COMBINE_NONE UINT32_MAX
 
-// Collectives that are one at most: libtpu makes two of 300, and XLA's compiler for GPUs passes the
-// same number to its passes.
+// The most collectives in a group: libtpu combines 300 into two, and XLA for GPUs passes the same
+// limit to its combiners.
 enum { COMBINE_MOST = 256 };
 
-// What comes after each node, or before it: [offsets[n], offsets[n + 1]) of `others`. What has been
-// reached from the nodes that are being combined.
+// One direction of the dependencies: the readers of node n, or its inputs, are [offsets[n],
+// offsets[n + 1]) of `others`. `is_reached`: from the nodes of the current group.
 typedef struct {
   uint32_t *offsets, *others;
   uint8_t *is_reached;  // [nodes]
@@ -22,7 +25,7 @@ typedef struct {
   uint32_t num_nodes;
   const mp_combine_node_t *nodes;
   uint32_t *leaders;  // [nodes]
-  uint32_t *next;     // [nodes] the next one that is combined with it
+  uint32_t *next;     // [nodes] the next node of the group
   uint32_t *stack;    // [nodes]
   combine_way_t ways[2];
 } combine_t;
@@ -37,6 +40,7 @@ static mp_status_t combine_make_way(const combine_t *c, mp_arena_t *scratch, uin
   MP_RETURN_IF_NULL(way->others);
   MP_RETURN_IF_NULL(way->is_reached);
   for (uint32_t e = 0; e < num_edges; ++e) {
+    MP_ASSERT(edges[e].from < c->num_nodes && edges[e].to < c->num_nodes);
     way->offsets[(is_back ? edges[e].to : edges[e].from) + 2] += 1;
   }
   for (uint32_t n = 0; n < c->num_nodes; ++n) way->offsets[n + 2] += way->offsets[n + 1];
@@ -72,7 +76,7 @@ static void combine_enter(combine_t *c, combine_way_t *way, uint32_t node, uint3
   }
 }
 
-// Marks what comes after a node, or before it.
+// Marks all nodes that depend on a node, or that it depends on.
 static void combine_reach(combine_t *c, combine_way_t *way, uint32_t node) {
   uint32_t depth = 0;
   combine_enter(c, way, node, &depth);
@@ -88,11 +92,11 @@ static void combine_reach_both(combine_t *c, uint32_t node) {
   for (int back = 0; back < 2; ++back) combine_reach(c, &c->ways[back], node);
 }
 
-// Combines with the first one what comes behind it.
+// Combines later nodes with `first`.
 static void combine_from(combine_t *c, uint32_t first, double most_bytes) {
   double bytes = c->nodes[first].bytes;
   uint32_t last = first, count = 1;
-  bool is_reached = false;  // what comes after the first one and before it is known
+  bool is_reached = false;  // the nodes before and after `first` are marked
   for (uint32_t n = first + 1; n < c->num_nodes && count < COMBINE_MOST; ++n) {
     const mp_combine_node_t *node = &c->nodes[n];
     if (node->key != c->nodes[first].key || c->leaders[n] != n || c->next[n] != COMBINE_NONE) {

@@ -15,7 +15,7 @@ const char *mp_overlap_name(mp_overlap_t order) {
   return k_order_names[order];
 }
 
-// What compilers do with a kind: TPUs', GPUs'.
+// A kind of collective, how far it may overlap on TPUs, and on GPUs.
 #define KINDS(X)                       \
   X(ALL_REDUCE, SYNC, ASYNC)           \
   X(ALL_GATHER, DECOMPOSED, ASYNC)     \
@@ -26,7 +26,7 @@ const char *mp_overlap_name(mp_overlap_t order) {
   X(RAGGED_ALL_TO_ALL, SYNC, ASYNC)    \
   X(EXCHANGE, ASYNC, ASYNC)
 
-// What a chip's file says of a kind instead; NAN: nothing.
+// The overlap of a kind that the chip's file sets instead; NAN: none.
 static double overlap_figure(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
   if (kind == MP_COLLECTIVE_ALL_REDUCE) return figures->overlap_all_reduce;
   if (kind == MP_COLLECTIVE_ALL_GATHER) return figures->overlap_all_gather;

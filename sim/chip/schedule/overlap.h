@@ -1,14 +1,13 @@
-// Which collectives a chip's compiler lets go on beside work. Facts of compilers: README.md says
-// where each is from.
+// Which collectives a chip's compiler overlaps with compute. README.md has the evidence.
 #ifndef MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_
 #define MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_
 
 #include "collectives/collective.h"
 #include "topology/figures/figures.h"
 
-// How a collective is done: devices wait where they meet; they start it and wait for it later; it
-// is made of messages that go on beside the parts of a matmul that reads its result, or that makes
-// its operand.
+// Synchronous: devices wait for the collective at once. Asynchronous: they start it and wait later.
+// Decomposed into a collective matmul: its messages overlap with parts of the matmul that reads its
+// result, or makes its operand.
 #define MP_OVERLAPS(X) \
   X(SYNC, "sync")      \
   X(ASYNC, "async")    \
@@ -24,14 +23,14 @@ typedef enum {
 // "sync", "async" or "decomposed".
 const char *mp_overlap_name(mp_overlap_t order);
 
-// How a kind of collective may be done at the most in groups of so many members: DECOMPOSED only
-// where there is a matmul for it, else as mp_overlap_without_ring says. More members than
-// `overlap.ring_members` make no rings.
+// How far collectives of a kind and group size may overlap. DECOMPOSED ones without a matmul are as
+// in mp_overlap_without_ring. Groups of more than `overlap.ring_members` have no collective
+// matmuls.
 mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
                               uint32_t members);
 
-// The same of one of which no ring is made: gathers as `overlap.no_ring` says, beside work if it is
-// absent; scatters on TPUs as all_reduces are.
+// The same for collectives that could be decomposed, but are not: by `overlap.no_ring`, by default
+// ASYNC. On TPUs reduce_scatters are as all_reduces.
 mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
 
 // What decides whether a matmul becomes a collective matmul.
@@ -44,23 +43,22 @@ typedef struct {
 // Whether the ring with the matmul takes less time than the matmul after the whole collective.
 bool mp_overlap_ring_is_faster(const mp_chip_figures_t *figures, const mp_overlap_ring_t *ring);
 
-// Whether gathers go on beside work in kernels of matmuls alone: without one before their end they
-// are waited for.
+// Whether only kernels of matmuls carry all_gathers: an all_gather that overlaps with none is SYNC.
 bool mp_overlap_is_carried(const mp_chip_figures_t *figures);
 
-// Whether a collective that is no ring becomes an all_reduce of the whole array: on TPUs an
-// all_gather whose parts have fewer `elements` than a row of lanes, and, on chips whose file says
+// Whether a collective that is not decomposed becomes an all_reduce of the whole array: on TPUs an
+// all_gather whose parts have fewer `elements` than a row of lanes, and, if the chip's file says
 // so, collectives of all devices.
 bool mp_overlap_sums_whole(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
                            uint32_t members, double elements, bool is_of_all);
 
-// Whether a collective of so many bytes is waited for whatever its kind may do: an all_reduce of
-// less than `overlap.least`.
+// Whether a collective is SYNC because it has few bytes: an all_reduce of less than
+// `overlap.least`.
 bool mp_overlap_is_too_small(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
                              double bytes);
 
-// Whether several of a kind may be made one: all_reduces, and on others than TPUs reduce_scatters
-// and all_gathers.
+// Whether collectives of a kind are combined: all_reduces; on chips other than TPUs also
+// reduce_scatters and all_gathers.
 bool mp_overlap_may_combine(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
 
 #endif  // MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_

@@ -1,4 +1,5 @@
-// From the end to the beginning: time goes backwards here, and what comes "next" is done before.
+// Schedules from the end to the beginning: time runs backwards here, and the "next" node runs
+// before.
 #include "sim/chip/schedule/schedule.h"
 
 #include <math.h>
@@ -9,32 +10,32 @@
 
 typedef MP_ARRAY(uint32_t) numbers_t;
 
-// An async node of which the end stands already.
+// An async node whose end is placed, and whose start is not.
 typedef struct {
   uint32_t node;
-  double due;  // its start may stand here without anything of it being exposed
+  double due;  // a start at this time hides all of it
 } pending_t;
 
 typedef struct {
   const mp_schedule_node_t *nodes;
   const mp_schedule_limits_t *limits;
   mp_arena_t *scratch;
-  uint32_t *num_users;  // [num_nodes] of the node that do not stand yet
-  uint32_t *ranks;      // [num_nodes] the highest one stands last
-  uint32_t *of_rank;    // [num_nodes]
+  uint32_t *num_users;  // [num_nodes] the node's readers that are not placed yet
+  uint32_t *ranks;      // [num_nodes] nodes of higher rank run later
+  uint32_t *of_rank;    // [num_nodes] the node of a rank
   numbers_t ready;      // a heap of ranks of nodes
-  // The same of async nodes on each stream, whose ends may stand.
+  // The same for the ends of async nodes, by stream.
   numbers_t ready_ends[MP_SCHEDULE_STREAMS];
-  MP_ARRAY(pending_t) pending;  // in the order of their ends, the last one first
-  uint32_t num_started;         // of those that are pending, the collectives
+  MP_ARRAY(pending_t) pending;  // in the order in which their ends were placed
+  uint32_t num_started;         // the pending collectives
   double now;
-  double *tracks;                       // [num_tracks] of collectives: when each is free
-  double streams[MP_SCHEDULE_STREAMS];  // the same of the other streams
+  double *tracks;                       // [num_tracks] when each track of collectives is free
+  double streams[MP_SCHEDULE_STREAMS];  // when each other stream is free
   mp_schedule_slot_t *slots;            // filled from the end
-  uint32_t first;                       // of those that are filled
+  uint32_t first;                       // the first filled slot
 } sweep_t;
 
-// ---- Heaps of numbers, the largest first ----
+// ---- heaps of numbers, the largest first ----
 
 static mp_status_t schedule_push(mp_arena_t *arena, numbers_t *heap, uint32_t number) {
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, heap, number));
@@ -61,14 +62,14 @@ static uint32_t schedule_pop(numbers_t *heap) {
   return first;
 }
 
-// ---- Standing ----
+// ---- placing nodes ----
 
-// Where it waits until it may stand.
+// The heap of a node that may be placed.
 static numbers_t *schedule_heap(sweep_t *s, uint32_t node) {
   return s->nodes[node].is_async ? &s->ready_ends[s->nodes[node].stream] : &s->ready;
 }
 
-// The node needs its inputs: those that nobody else is to be before may stand next.
+// The node is placed: inputs whose readers are all placed may be placed next.
 static mp_status_t schedule_release(sweep_t *s, uint32_t node) {
   for (uint32_t i = 0; i < s->nodes[node].num_inputs; ++i) {
     const uint32_t input = s->nodes[node].inputs[i];
@@ -90,7 +91,7 @@ static mp_status_t schedule_put_whole(sweep_t *s) {
   return schedule_release(s, node);
 }
 
-// When the stream of a node is free: one of its tracks.
+// When a stream is free; for collectives the track that is free first.
 static double *schedule_track(sweep_t *s, mp_schedule_stream_t stream) {
   if (stream != MP_SCHEDULE_COLLECTIVES) return &s->streams[stream];
   uint32_t track = 0;
@@ -100,7 +101,7 @@ static double *schedule_track(sweep_t *s, mp_schedule_stream_t stream) {
   return &s->tracks[track];
 }
 
-// What goes on ends here at the latest, and begins when a track is free for so long.
+// Places the end of an async node. It runs as soon as its track is free.
 static mp_status_t schedule_put_end(sweep_t *s, mp_schedule_stream_t stream) {
   const uint32_t node = s->of_rank[schedule_pop(&s->ready_ends[stream])];
   double *track = schedule_track(s, stream);
@@ -124,12 +125,12 @@ static mp_status_t schedule_put_start(sweep_t *s, uint32_t at) {
   s->num_started -= s->nodes[one.node].stream == MP_SCHEDULE_COLLECTIVES;
   for (uint32_t i = at; i < s->pending.count; ++i) s->pending.items[i] = s->pending.items[i + 1];
   schedule_put(s, one.node, MP_SCHEDULE_START);
-  s->now = fmax(s->now, one.due);  // what does not go by beside others is waited for
+  s->now = fmax(s->now, one.due);  // the device waits for the part that nothing hides
   return schedule_release(s, one.node);
 }
 
-// Puts what comes next: a start that is due, an end as late as possible, other things in their
-// order; a start that is not due only if there is nothing else.
+// Places the next slot: a start that is due, else an end, else a whole node by rank. A start that
+// is not due only if nothing else is left.
 static mp_status_t schedule_step(sweep_t *s) {
   const uint32_t next = schedule_next_start(s);
   const bool has_pending = s->pending.count != 0;
@@ -144,10 +145,10 @@ static mp_status_t schedule_step(sweep_t *s) {
   return schedule_put_start(s, next);
 }
 
-// ---- Ranks ----
+// ---- ranks ----
 //
-// What waits for more seconds of collectives stands later, so that what does not wait comes between
-// these and those who need them; where that is equal, the given order holds.
+// Nodes that wait for more seconds of collectives run later, so that the other nodes run between
+// collectives and their readers. Ties keep the given order.
 
 typedef struct {
   double depth;
@@ -181,7 +182,7 @@ static mp_status_t schedule_rank(sweep_t *s, uint32_t num_nodes) {
   return NULL;
 }
 
-// ---- The sweep ----
+// ---- the sweep ----
 
 static mp_status_t schedule_begin(sweep_t *s, uint32_t num_nodes) {
   for (uint32_t n = 0; n < num_nodes; ++n) {
@@ -192,6 +193,7 @@ static mp_status_t schedule_begin(sweep_t *s, uint32_t num_nodes) {
     MP_RETURN_IF_ERROR(schedule_push(s->scratch, schedule_heap(s, n), s->ranks[n]));
   }
   while (s->first != 0) MP_RETURN_IF_ERROR(schedule_step(s));
+  MP_ASSERT(s->pending.count == 0 && s->num_started == 0 && s->ready.count == 0);
   return NULL;
 }
 

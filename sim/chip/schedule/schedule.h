@@ -1,9 +1,8 @@
-// The order in which a block of a program is done, where collectives can go on beside work.
+// The latency-hiding scheduler: orders a block so that collectives overlap with compute.
 //
-// A list scheduler from the end of the block to its beginning, as compilers have it that hide
-// latencies: what waits for a collective stands where its result is first needed, what starts it
-// early enough for all of it to go by in between. What waits for more of them comes later; where
-// that is equal, things stay in the order in which they were given. Depends on its arguments alone.
+// A list scheduler from the end of the block to its beginning. The end of a collective is placed
+// just before the first reader of its result, its start early enough to hide all of it. Nodes that
+// wait for more seconds of collectives come later; ties keep the given order. A pure function.
 #ifndef MINIPOD_SIM_CHIP_SCHEDULE_SCHEDULE_H_
 #define MINIPOD_SIM_CHIP_SCHEDULE_SCHEDULE_H_
 
@@ -13,8 +12,8 @@
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
 
-// Where async nodes go on: what is on one stream comes one after the other, or of collectives some
-// at a time.
+// The stream of an async node. Nodes of a stream run one after the other, collectives on several
+// tracks.
 typedef enum {
   MP_SCHEDULE_COLLECTIVES,
   MP_SCHEDULE_TO_HOST,
@@ -22,18 +21,18 @@ typedef enum {
   MP_SCHEDULE_STREAMS,
 } mp_schedule_stream_t;
 
-// Something that is done as a whole. Nodes stand in an order in which they can be done.
+// A unit of the schedule. Nodes are in topological order.
 typedef struct {
-  double seconds;  // that it takes
-  bool is_async;   // it takes them beside others, between its start and its end
+  double seconds;
+  bool is_async;  // other nodes may run between its start and its end
   mp_schedule_stream_t stream;
   uint32_t num_inputs;
-  const uint32_t *inputs;  // earlier nodes that have to be over before it begins
+  const uint32_t *inputs;  // earlier nodes that it depends on
 } mp_schedule_node_t;
 
 typedef enum {
-  MP_SCHEDULE_ALL,    // of a node that is not async
-  MP_SCHEDULE_START,  // of one that is
+  MP_SCHEDULE_ALL,    // a node that is not async
+  MP_SCHEDULE_START,  // of an async node
   MP_SCHEDULE_DONE,
 } mp_schedule_part_t;
 
@@ -43,12 +42,12 @@ typedef struct {
 } mp_schedule_slot_t;
 
 typedef struct {
-  uint32_t num_tracks;    // how many collectives go on at a time; the others wait
-  uint32_t most_started;  // of these, at a time: what they make lies in memory from their start on
+  uint32_t num_tracks;    // how many collectives run at a time
+  uint32_t most_started;  // how many are started at a time: each has its results in memory
 } mp_schedule_limits_t;
 
-// Orders the nodes: [*out_count] slots, one of each node that is not async and two of the others,
-// in `arena`. The only error is that memory is short.
+// Orders the nodes: [*out_count] slots, two per async node and one per other node, in `arena`. The
+// only error is that memory is short.
 MP_NODISCARD mp_status_t mp_schedule_order(mp_arena_t *arena, uint32_t num_nodes,
                                            const mp_schedule_node_t *nodes,
                                            const mp_schedule_limits_t *limits, uint32_t *out_count,
