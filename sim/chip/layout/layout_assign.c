@@ -42,10 +42,23 @@ static bool layout_assign_has_tiles(const mp_value_t *value) {
 
 // ---- backward ----
 
+// Whether a value gets one element at a time along a dimension of tiles: a stack of what the
+// iterations of a loop compute does not have them in its tiles.
+static bool layout_assign_is_stack(const mp_value_t *value, mp_tile_layout_t layout) {
+  const mp_op_t *op = value->op;
+  if (op == NULL || op->code != MP_OP_DYNAMIC_UPDATE_SLICE) return false;
+  const mp_type_t *update = op->operands[1]->type;
+  const int32_t dims[] = {layout.lane, layout.sublane};
+  for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); ++i) {
+    if (dims[i] >= 0 && update->dims[dims[i]] == 1 && value->type->dims[dims[i]] > 1) return true;
+  }
+  return false;
+}
+
 static void layout_assign_want(const layout_assign_t *a, const mp_value_t *value,
                                layout_want_t want, mp_tile_layout_t layout) {
   layout_state_t *state = layout_assign_state(a, value);
-  if (want < state->want) return;
+  if (want < state->want || layout_assign_is_stack(value, layout)) return;
   state->want = want;
   state->wanted = layout;
 }
