@@ -34,23 +34,6 @@ static void matmul_tpu_set_bytes(mp_matmul_tpu_t *p) {
 
 // ---- what goes through memory, where nobody says it ----
 
-// Which of the arrays lie in VMEM, as a set: those without which the kernel's bytes are
-// met best.
-static int matmul_tpu_place(const mp_matmul_tpu_t *p, double bytes, double *out_beside) {
-  double least = INFINITY;
-  int best = 0;
-  for (int set = 0; set < 1 << MP_MATMUL_TPU_ARRAYS; ++set) {
-    double sum = 0;
-    for (int i = 0; i < MP_MATMUL_TPU_ARRAYS; ++i) sum += (set >> i & 1) != 0 ? 0 : p->bytes[i];
-    if (fabs(sum - bytes) >= least) continue;
-    least = fabs(sum - bytes);
-    best = set;
-    // What it moves beyond the others belongs to what is fused.
-    *out_beside = fmax(0, bytes - sum);
-  }
-  return best;
-}
-
 // One operand, the larger one that is not too large, is fetched as a whole beside earlier work.
 static int matmul_tpu_fetch(const mp_matmul_tpu_t *p) {
   const double lhs = p->bytes[MP_MATMUL_TPU_LHS], rhs = p->bytes[MP_MATMUL_TPU_RHS];
@@ -59,18 +42,17 @@ static int matmul_tpu_fetch(const mp_matmul_tpu_t *p) {
   return rhs_fits ? 1 << MP_MATMUL_TPU_RHS : 0;
 }
 
+// All arrays go through memory, but for the operand that is fetched. What the kernel moves beyond
+// them belongs to fused ops.
 static mp_matmul_streams_t matmul_tpu_guess(const mp_matmul_tpu_t *p, double bytes) {
-  enum { FACTORS = 1 << MP_MATMUL_TPU_LHS | 1 << MP_MATMUL_TPU_RHS };
-  mp_matmul_streams_t streams = {0};
-  int set = matmul_tpu_place(p, bytes, &streams.beside);
-  if ((set & FACTORS) == 0) set |= matmul_tpu_fetch(p);
+  const int fetched = matmul_tpu_fetch(p);
+  mp_matmul_streams_t streams = {.beside = bytes};
+  for (int i = 0; i < MP_MATMUL_TPU_ARRAYS; ++i) streams.beside -= p->bytes[i];
+  streams.beside = fmax(0, streams.beside);
   for (int i = 0; i < MP_MATMUL_TPU_RESULT; ++i) {
-    streams.factors[i] = (set >> i & 1) != 0 ? 0 : p->bytes[i];
+    streams.factors[i] = (fetched >> i & 1) != 0 ? 0 : p->bytes[i];
   }
-  const bool is_scratch = (set >> MP_MATMUL_TPU_RESULT & 1) != 0;
-  const double written =
-      p->bytes[MP_MATMUL_TPU_RESULT] / (is_scratch ? MP_MATMUL_SCRATCH_WRITE : 1);
-  *(p->out_width > 2 ? &streams.wide : &streams.narrow) = written;
+  *(p->out_width > 2 ? &streams.wide : &streams.narrow) = p->bytes[MP_MATMUL_TPU_RESULT];
   return streams;
 }
 

@@ -40,41 +40,12 @@ static double staged_cost_line(const mp_op_t *op) {
   return (double)type->dims[dimension];
 }
 
-// The elements of a line that somebody uses: those of a sort of which all users are slices from its
-// beginning, which is how the k best are written down, and the line of any other.
-static double staged_cost_used(const mp_op_t *op, double line) {
-  double used = 0;
-  for (const mp_op_t *user = op->next; user != NULL; user = user->next) {
-    for (uint32_t i = 0; i < user->num_operands; ++i) {
-      if (user->operands[i]->op != op) continue;
-      if (user->code != MP_OP_SLICE) return line;
-      const mp_index_list_t ends = mp_op_ints(user, MP_ATTR_LIMIT_INDICES);
-      used = fmax(used, ends.count == 0 ? line : (double)ends.values[ends.count - 1]);
-    }
-  }
-  return used > 0 ? fmin(used, line) : line;
-}
-
-// The elements of a line that are left: fewer than all where the sort itself keeps the first ones
-// only, or where nobody looks at the others.
-static double staged_cost_best(const mp_op_t *op, double line) {
-  const mp_type_t *best = op->num_results == 0 ? NULL : op->results[0].type;
-  if (best == NULL || !mp_type_is_tensor(best) || best->rank == 0) return line;
-  int64_t dimension = op->code == MP_OP_SORT ? mp_op_int(op, MP_ATTR_DIMENSION, -1) : -1;
-  if (dimension < 0) dimension += best->rank;
-  const double kept = fmin((double)best->dims[dimension], line);
-  const bool is_whole_sort = op->code == MP_OP_SORT && kept == line;
-  const bool is_along_last = dimension + 1 == (int64_t)best->rank;
-  return is_whole_sort && is_along_last ? staged_cost_used(op, line) : kept;
-}
-
-// The best k alone: blocks of k are sorted, and of two blocks one is left. Where a chip searches
-// them (below), what it does not search is sorted as a whole.
-static double staged_cost_best_stages(const mp_chip_t *chip, const mp_op_t *op, double line) {
-  if (chip->figures.sort_best > 0) return staged_cost_stages(line);
-  const double k = staged_cost_best(op, line);
-  const double all = staged_cost_stages(line), best = staged_cost_stages(k) + staged_cost_log2(k);
-  return fmin(best, all);
+// The stages until `best` elements of a line are left: blocks of so many are sorted, and of two
+// blocks one is left. A TPU searches (below), or sorts the whole line.
+static double staged_cost_best_stages(const mp_chip_t *chip, double line, double best) {
+  const double all = staged_cost_stages(line);
+  if (chip->figures.sort_best > 0) return all;
+  return fmin(staged_cost_stages(best) + staged_cost_log2(best), all);
 }
 
 // Lines that are longer than a tile go through memory once more for each stage that crosses tiles.
@@ -193,7 +164,9 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double arrays = fmax(op->num_operands, 2);
   double steps = 0;
   if (!staged_cost_best_seconds(chip, op, &steps)) {
-    steps = staged_cost_network(chip, count, line, arrays, staged_cost_best_stages(chip, op, line));
+    const double best = line * mp_irregular_count(op->results[0].type) / fmax(count, 1);
+    const double stages = staged_cost_best_stages(chip, line, best);
+    steps = staged_cost_network(chip, count, line, arrays, stages);
   }
   const double passes =
       op->code == MP_OP_SORT
