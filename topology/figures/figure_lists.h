@@ -73,7 +73,6 @@
   X(MP_FUSION_AGAIN_SINE, "sine", "cycles")                                                  \
   X(MP_FUSION_AGAIN_ROOT, "root", "cycles")                                                  \
   X(MP_FUSION_AGAIN_POWER, "power", "cycles")                                                \
-  X(MP_FUSION_AGAIN_BLOCKS, "blocks", "blocks of threads that saturate the memory")          \
   X(MP_FUSION_AGAIN_UNITS, "units", "multiprocessors")
 
 // NCCL's table of costs between hosts, such as `network.ring` (sim/model/network/algorithms/

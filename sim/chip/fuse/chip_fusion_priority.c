@@ -17,7 +17,7 @@
 // Cycles of an op that the compiler has not measured (kDefaultFlopsPerElement).
 #define CHIP_FUSION_PRIORITY_CYCLES 3
 // The members of `fusion.again` up to this one are such cycles; an op without is this one.
-#define CHIP_FUSION_PRIORITY_CODES MP_FUSION_AGAIN_BLOCKS
+#define CHIP_FUSION_PRIORITY_CODES MP_FUSION_AGAIN_UNITS
 
 enum { CHIP_FUSION_PRIORITY_OPS_MOST = 32, CHIP_FUSION_PRIORITY_SOURCES_MOST = 32 };
 
