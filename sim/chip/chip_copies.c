@@ -106,11 +106,24 @@ static mp_status_t chip_copies_add(mp_chip_builder_t *b, const mp_op_t *op, cons
   return mp_chip_add_copy(b, op, (is_read + is_written) * mp_work_bytes_of(value->type));
 }
 
-// What a loop reads in each iteration is copied into VMEM before.
+// Notes for the memory plan that a loop reads a copy in HBM; several loops may read the same one.
+static mp_status_t chip_copies_hold_cast(mp_chip_builder_t *b, const mp_loop_copy_t *copy) {
+  uint32_t number = UINT32_MAX;
+  if (copy->held == 0) return NULL;
+  for (uint32_t i = 0; i < b->held.count; ++i) {
+    const mp_memory_copy_t *held = &b->held.items[i];
+    if (held->value == copy->value && held->bytes == (uint64_t)copy->held) number = i;
+  }
+  return mp_chip_hold_copy(b, copy->value, copy->held, copy->loop, &number);
+}
+
+// What a loop reads in each iteration is copied into VMEM before, or cast.
 static mp_status_t chip_copies_before_loop(mp_chip_builder_t *b, const mp_op_t *loop) {
   for (uint32_t i = 0; i < b->fusions.loop_copies.count; ++i) {
     const mp_loop_copy_t *copy = &b->fusions.loop_copies.items[i];
-    if (copy->loop == loop) MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, copy->bytes));
+    if (copy->loop != loop) continue;
+    MP_RETURN_IF_ERROR(chip_copies_hold_cast(b, copy));
+    MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, copy->bytes));
   }
   return NULL;
 }

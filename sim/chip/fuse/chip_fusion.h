@@ -70,7 +70,9 @@ typedef struct {
 // matmuls in the type in which these need them.
 typedef struct {
   const mp_op_t *loop;
-  double bytes;  // that it reads and writes in HBM
+  const mp_value_t *value;
+  double bytes;  // that it reads and writes in HBM; 0: it is an earlier copy of the value
+  double held;   // bytes of HBM that it needs until the loop ends; 0: it is in VMEM
 } mp_loop_copy_t;
 
 typedef struct {

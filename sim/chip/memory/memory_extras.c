@@ -79,8 +79,11 @@ static mp_status_t memory_extras_copies(const mp_memory_extras_t *extras, mp_are
     const mp_memory_copy_t *copy = &extras->copies[i];
     MP_ASSERT(copy->first->id <= copy->last->id);
     if (copy->bytes == 0) continue;
-    MP_RETURN_IF_ERROR(memory_extras_put(copy->value, copy->bytes, copy->first->id, copy->last->id,
-                                         arena, places));
+    // A loop needs it until it ends.
+    const bool is_loop = copy->last->code == MP_OP_WHILE;
+    const uint32_t last = is_loop ? mp_memory_end_of(copy->last) : copy->last->id;
+    MP_RETURN_IF_ERROR(
+        memory_extras_put(copy->value, copy->bytes, copy->first->id, last, arena, places));
   }
   return NULL;
 }

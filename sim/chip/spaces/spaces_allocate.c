@@ -17,7 +17,8 @@ typedef struct {
   uint32_t value;  // its id
   uint32_t loop;   // MP_SPACES_NONE: a buffer
   double bytes, gain;
-  bool is_cast;  // before the loop, to half of its bytes
+  bool is_cast;          // before the loop, to half of its bytes
+  const mp_value_t *of;  // of a loop: the value
 } spaces_candidate_t;
 
 typedef MP_ARRAY(spaces_candidate_t) spaces_candidates_t;
@@ -91,7 +92,8 @@ static mp_status_t spaces_allocate_find_buffers(mp_spaces_t *s, spaces_candidate
     }
     if (value->parent != id || value->is_in_hbm || !is_read) continue;
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
-        s->arena, out, (spaces_candidate_t){id, MP_SPACES_NONE, value->bytes, value->gain, false}));
+        s->arena, out,
+        (spaces_candidate_t){id, MP_SPACES_NONE, value->bytes, value->gain, false, NULL}));
   }
   return NULL;
 }
@@ -165,7 +167,7 @@ static mp_status_t spaces_allocate_find_reads(mp_spaces_t *s, uint32_t number, b
       spaces_candidate_t *candidate = spaces_allocate_of_loop(out, value->id, number);
       if (candidate == NULL) {
         MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
-            s->arena, out, (spaces_candidate_t){value->id, number, bytes, 0, is_cast}));
+            s->arena, out, (spaces_candidate_t){value->id, number, bytes, 0, is_cast, value}));
         candidate = &out->items[out->count - 1];
         if (is_cast) loop->before += bytes;
       }
@@ -208,9 +210,22 @@ static int spaces_allocate_compare(const void *a, const void *b) {
   return x->loop < y->loop ? 1 : -1;
 }
 
+// A loop that reads what was cast to HBM for another one reads the same array.
+static mp_status_t spaces_allocate_cast_again(mp_spaces_t *s, const spaces_candidate_t *candidate) {
+  for (uint32_t i = 0; i < s->fusions->loop_copies.count; ++i) {
+    const mp_loop_copy_t *copy = &s->fusions->loop_copies.items[i];
+    if (copy->value != candidate->of || copy->held == 0 || !candidate->is_cast) continue;
+    spaces_allocate_mark(s, candidate, false);
+    const mp_loop_copy_t again = {s->loops.items[candidate->loop].op, copy->value, 0, copy->held};
+    return MP_ARRAY_PUSH(s->arena, &s->fusions->loop_copies, again);
+  }
+  return NULL;
+}
+
 static mp_status_t spaces_allocate_loop(mp_spaces_t *s, const spaces_candidate_t *candidate) {
   mp_spaces_value_t *value = &s->values[candidate->value];
-  if (value->is_held || s->values[value->parent].is_in_vmem ||
+  if (value->is_held) return spaces_allocate_cast_again(s, candidate);
+  if (s->values[value->parent].is_in_vmem ||
       !mp_chip_rule(s->figures, MP_CHIP_RULE_invariants_in_vmem)) {
     return NULL;
   }
@@ -221,7 +236,8 @@ static mp_status_t spaces_allocate_loop(mp_spaces_t *s, const spaces_candidate_t
   value->is_held = true;
   spaces_allocate_mark(s, candidate, is_in_vmem);
   const double read = candidate->bytes * (candidate->is_cast ? 2 : 1);
-  const mp_loop_copy_t copy = {loop->op, read + (is_in_vmem ? 0 : candidate->bytes)};
+  const double held = is_in_vmem ? 0 : candidate->bytes;
+  const mp_loop_copy_t copy = {loop->op, candidate->of, read + held, held};
   return MP_ARRAY_PUSH(s->arena, &s->fusions->loop_copies, copy);
 }
 
