@@ -168,7 +168,7 @@ KNOWS = {
     "pjrt/extensions": [*BASE, "sim/foreign", "sim/model/report", "sim/model/report/profile", "sim/ir", "topology", "sim/runtime/devices", "sim/runtime/buffers",
                         "sim/runtime/parcels", "sim/runtime/runs", "pjrt/c_api", "pjrt", "pjrt/package"],
     "pjrt/command": [*IR, "sim/ir/print", "sim/ir/verify", "sim/ir/compare", "sim/readers", "sim/readers/text", "sim/passes", "sim/spmd/gspmd",
-                     "sim/spmd/propagation", "sim/spmd/rules", "sim/plan", "collectives", "topology", *NETWORK, "sim/model/faults",
+                     "sim/spmd/propagation", "sim/spmd/rules", "sim/plan", "collectives", "topology", "topology/figures", *NETWORK, "sim/model/faults",
                      "sim/model/picture", "sim/model/clock", "sim/chip/print", "sim/chip/rules", "sim/runtime/buffers", "sim/runtime/devices", "pjrt/c_api", "pjrt", "pjrt/compile", "pjrt/package",
                      "pjrt/plugin"],
     "pjrt/plugin": [*CORE, "pjrt/c_api", "pjrt", "pjrt/extensions", "pjrt/package"],

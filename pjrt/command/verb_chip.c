@@ -11,6 +11,7 @@
 
 static const char g_usage[] =
     "usage: minipod chip [OPTION ...] FILE ...\n"
+    "       minipod chip --parameters [--target POD]\n"
     "       minipod chip --rules\n"
     "\n"
     "Prints programs (StableHLO as MLIR bytecode or text, or HLO) as a described chip runs them:\n"
@@ -29,6 +30,8 @@ static const char g_usage[] =
     "  --structure     leave times out of the text\n"
     "  --ablate        the same as `base`, and `without` each rule of the model that the program\n"
     "                  uses\n"
+    "  --parameters    print the parameters of the pod's chip: key, value, kind of source, "
+    "meaning\n"
     "  --rules         print the rules of the model: name, compiler, pass, meaning\n"
     "  --version       print the version of minipod\n"
     "  FILE            - is the standard input\n"
@@ -43,6 +46,7 @@ typedef struct {
   const char **files;  // pointers into argv
   uint32_t num_files;
   mp_chip_look_t look;
+  bool is_parameters;
   mp_compile_request_t request;
 } verb_chip_request_t;
 
@@ -82,6 +86,8 @@ static mp_status_t verb_chip_read_arguments(int argc, char **argv, verb_chip_req
       out->look.form = MP_CHIP_SUMMARY;
     } else if (strcmp(argv[i], "--ablate") == 0) {
       out->look.form = MP_CHIP_ABLATE;
+    } else if (strcmp(argv[i], "--parameters") == 0) {
+      out->is_parameters = true;
     } else if (strcmp(argv[i], "--structure") == 0) {
       out->look.is_structure = true;
     } else if (strcmp(argv[i], "--stage") == 0) {
@@ -100,7 +106,8 @@ static mp_status_t verb_chip_read_arguments(int argc, char **argv, verb_chip_req
     }
   }
   MP_RETURN_IF_ERROR(verb_chip_check_look(out));
-  return out->num_files == 0 ? mp_command_missing("FILE") : NULL;
+  const bool is_missing = out->num_files == 0 && !out->is_parameters;
+  return is_missing ? mp_command_missing("FILE") : NULL;
 }
 
 // ---- programs ----
@@ -162,6 +169,16 @@ static mp_status_t verb_chip_run_file(const verb_chip_request_t *asked, const ch
   return status;
 }
 
+static mp_status_t verb_chip_print_parameters(const mp_chip_target_t *target) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_chip_figures_print(&mp_model_chip(target->model)->figures, &text);
+  const mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) fputs(mp_strbuf_text(&text), stdout);
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
 static mp_status_t verb_chip_run_files(const verb_chip_request_t *asked,
                                        const mp_options_t *options, mp_chip_target_t *targets,
                                        const char **out_path) {
@@ -169,6 +186,7 @@ static mp_status_t verb_chip_run_files(const verb_chip_request_t *asked,
   for (uint32_t i = 0; i < count; ++i) {
     const char *name = asked->num_targets == 0 ? NULL : asked->targets[i];
     MP_RETURN_IF_ERROR(mp_chip_target_make(options, name, &targets[i]));
+    if (asked->is_parameters) MP_RETURN_IF_ERROR(verb_chip_print_parameters(&targets[i]));
   }
   for (uint32_t i = 0; i < asked->num_files; ++i) {
     *out_path = asked->files[i];

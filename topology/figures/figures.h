@@ -290,6 +290,9 @@ MP_NODISCARD mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *
 const char *mp_chip_figure_key(mp_chip_figure_t figure);
 // Whether the parameter has a value. False for `compiler`, which is no number.
 bool mp_chip_figure_is_given(const mp_chip_figures_t *figures, mp_chip_figure_t figure);
+// Appends a line per parameter that is given: key, value, kind of source and meaning, with tabs
+// between them.
+void mp_chip_figures_print(const mp_chip_figures_t *figures, mp_strbuf_t *out);
 // Whether its value is an estimate, copied from another chip, or has no mark.
 bool mp_chip_figure_is_unsure(const mp_chip_figures_t *figures, mp_chip_figure_t figure);
 

@@ -20,6 +20,7 @@ typedef struct {
   const char *key;
   mp_figure_type_t type;
   size_t offset;  // of the member of mp_chip_figures_t
+  const char *meaning;
 } mp_figure_key_t;
 
 extern const mp_figure_key_t mp_figure_keys[MP_FIGURE_COUNT];
@@ -56,6 +57,9 @@ MP_NODISCARD mp_status_t mp_figure_read_list(mp_yaml_t *yaml, const mp_figure_ke
                                              mp_figure_list_t *in_out_list);
 
 // ---- figures_sources.c ----
+
+// "data sheet" (a constant).
+const char *mp_chip_source_name(mp_chip_source_t source);
 
 // What the key `sources` of a file says of a parameter, or of all that the file sets in its group.
 typedef struct {

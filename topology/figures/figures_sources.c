@@ -10,6 +10,10 @@ static const char *const g_source_names[] = {
 #undef ROW
 };
 
+const char *mp_chip_source_name(mp_chip_source_t source) {
+  return g_source_names[source];
+}
+
 static mp_status_t figures_sources_unknown(const mp_yaml_t *yaml, const char *what, mp_str_t name,
                                            const char *nearest) {
   return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key 'sources': unknown %s '%.*s'%s%s%s",

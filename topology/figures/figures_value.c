@@ -6,7 +6,7 @@
 
 const mp_figure_key_t mp_figure_keys[] = {
 #define ROW(member, key, type, meaning) \
-  {key, MP_FIGURE_##type, offsetof(mp_chip_figures_t, member)},
+  {key, MP_FIGURE_##type, offsetof(mp_chip_figures_t, member), meaning},
     MP_CHIP_FIGURES(ROW)
 #undef ROW
 };

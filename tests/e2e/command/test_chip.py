@@ -61,6 +61,18 @@ def test_the_share_that_rests_on_estimates_is_printed(softmax, tmp_path):
   assert round(100 * row["unsure_seconds"] / row["work_seconds"]) == percent
 
 
+def test_parameters_are_printed_with_their_sources(tmp_path):
+  rows = {line.split("\t")[0]: line.split("\t")[1:] for line in minipod("chip", "--parameters", "--target", "v6e").stdout.splitlines()}
+  assert rows["memory.latency"] == ["900ns", "compiler", "until a kernel's first bytes arrive"]
+  assert rows["memory.share"][1] == "copied" and rows["gather.slice"][1] == "estimate" and len(rows) > 50
+  assert rows["matmul.tile"][0] == "{k: 128, columns: 256, rows: 128}"
+  # What is printed can be written into a file.
+  file = tmp_path / "same.yaml"
+  file.write_text("compiler: tpu\n" + "".join(f"{key.split('.')[0]}: {{{key.split('.')[1]}: {value[0]}}}\n"
+                                               for key, value in rows.items() if key in ("memory.latency", "fft.element")))
+  assert "memory.latency\t900ns\tunmarked" in minipod("chip", "--parameters", "--target", f"v6e:1x1 chip:{file}").stdout
+
+
 def test_a_copy_is_made_where_layouts_differ(tmp_path):
   """Batches of small matrices lie with the batch in the lanes, which matmuls do not read."""
   def attend(q, k):
