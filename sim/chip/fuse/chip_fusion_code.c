@@ -1,5 +1,4 @@
-// What XLA's compiler for GPUs makes no kernels of: code in which ops are there too often, and rows
-// whose elements come from anywhere.
+// How often a kernel of XLA's compiler for GPUs has an op in its code, and computes its elements.
 #include <math.h>
 
 #include "sim/base/hash.h"
@@ -9,40 +8,35 @@
 // associative scans have three to five of their stages in a kernel.
 #define CHIP_FUSION_CODE_MOST 8
 
-double mp_chip_fusion_emitted(const mp_chip_fusion_find_t *find, const mp_op_t *op,
-                              uint32_t number) {
+// Sums up how often ops of the fusion read what the op makes: elementwise ops share one reading.
+static double chip_fusion_code_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                                   uint32_t number, bool is_share) {
   double together = 0, apart = 0;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     uint32_t at = mp_chip_fusion_first_use(find, &op->results[i]);
     for (; at != MP_CHIP_FUSION_NONE; at = find->uses.items[at].next) {
       const mp_chip_fusion_use_t *use = &find->uses.items[at];
       if (mp_chip_fusion_now(find, use->fusion) != number) continue;
-      if (!mp_op_has(use->op, MP_OP_TRAIT_ELEMENTWISE)) {
-        apart += use->emitted;
-      } else if (use->emitted > together) {
-        together = use->emitted;
-      }
-    }
-  }
-  return together + apart > 0 ? together + apart : 1;
-}
-
-double mp_chip_fusion_utilization(const mp_chip_fusion_find_t *find, const mp_op_t *op,
-                                  uint32_t number) {
-  double together = 0, apart = 0;
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    uint32_t at = mp_chip_fusion_first_use(find, &op->results[i]);
-    for (; at != MP_CHIP_FUSION_NONE; at = find->uses.items[at].next) {
-      const mp_chip_fusion_use_t *use = &find->uses.items[at];
-      if (mp_chip_fusion_now(find, use->fusion) != number) continue;
-      if (!mp_op_has(use->op, MP_OP_TRAIT_ELEMENTWISE)) {
-        apart += use->share;
-      } else if (use->share > together) {
-        together = use->share;
+      const double times = is_share ? use->share : use->emitted;
+      if (mp_op_has(use->op, MP_OP_TRAIT_ELEMENTWISE)) {
+        together = fmax(together, times);
+      } else {
+        apart += times;
       }
     }
   }
   return together + apart;
+}
+
+double mp_chip_fusion_emitted(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                              uint32_t number) {
+  const double times = chip_fusion_code_sum(find, op, number, false);
+  return times > 0 ? times : 1;
+}
+
+double mp_chip_fusion_utilization(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                                  uint32_t number) {
+  return chip_fusion_code_sum(find, op, number, true);
 }
 
 // Parts that are cut out of an array or put in its place are made where they are read.
