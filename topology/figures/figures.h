@@ -124,6 +124,7 @@ typedef enum {
   X(vmem_chain, "vmem.chain", TIME, "adding to a sum that was added to before")                  \
   X(vmem_rows, "vmem.rows", TIME, "writing them to rows of other tiles")                         \
   X(vmem_columns, "vmem.columns", TIME, "the same to lanes of others")                           \
+  X(vmem_in_place, "vmem.in_place", TIME, "waiting for functions, written over an operand")      \
   X(vmem_transpose, "vmem.transpose", TIME, "exchanging lanes and sublanes")                     \
   X(gather_slice, "gather.slice", TIME, "least time per slice")                                  \
   X(gather_apart, "gather.apart", NUMBER, "from this many slices on: SparseCores")               \

@@ -77,6 +77,7 @@ static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
 // done.
 static double kernel_cost_near(const mp_chip_t *chip, const mp_chip_fusion_t *fusion,
                                const mp_op_t *op) {
+  if (op->code == MP_OP_REVERSE && fusion->bytes == 0 && mp_vmem_is_known(chip)) return 0;
   enum { TIMES = 10 };
   const double all = fusion->bytes + fusion->vmem_bytes;
   const bool is_window = op->code == MP_OP_REDUCE_WINDOW || op->code == MP_OP_SELECT_AND_SCATTER;

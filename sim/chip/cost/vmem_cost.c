@@ -145,6 +145,21 @@ static void vmem_cost_reduce(vmem_work_t *work, const mp_op_t *op) {
   work->chain = fmax(work->chain, each * mp_figure_or(work->figures->vmem_chain, 0));
 }
 
+// Elements of a register in the opposite order: along lanes that takes as long as a transpose.
+static void vmem_cost_reverse(vmem_work_t *work, const mp_op_t *op) {
+  enum { ROTATES_AND_SELECTS = 6 };
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  const mp_tile_layout_t layout = vmem_cost_layout(work, &op->results[0]);
+  const double registers = vmem_cost_registers(work, &op->results[0]);
+  for (uint32_t i = 0; i < dims.count; ++i) {
+    if (dims.values[i] == layout.lane) {
+      vmem_cost_add_lanes(work, registers, work->figures->vmem_transpose);
+    } else if (dims.values[i] == layout.sublane) {
+      work->vector += ROTATES_AND_SELECTS * registers;
+    }
+  }
+}
+
 // ---- updates ----
 
 // The elements that an update has along a dimension of the array.
@@ -183,6 +198,58 @@ static void vmem_cost_update(vmem_work_t *work, const mp_op_t *op) {
   if (is_column) work->latency = STEPS * mp_figure_or(figures->vmem_lanes_latency, 0);
 }
 
+// ---- in place ----
+
+static bool vmem_cost_reads_elsewhere(const mp_chip_fusions_t *fusions,
+                                      const mp_chip_fusion_t *fusion, const mp_value_t *value) {
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_op_t *op = fusions->members.items[at].op;
+    at = fusions->members.items[at].next;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      const bool is_read = mp_chip_fusion_root(op->operands[i]) == value;
+      if (is_read && !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return true;
+    }
+  }
+  return false;
+}
+
+// Whether a kernel of a loop's body reads a carried value element by element and makes the next
+// one, which is written over it.
+static bool vmem_cost_is_in_place(const mp_chip_fusions_t *fusions,
+                                  const mp_chip_fusion_t *fusion) {
+  const mp_op_t *loop = fusion->block->parent_op;
+  if (loop == NULL || loop->code != MP_OP_WHILE || loop->regions[1] != fusion->block) return false;
+  const mp_chip_fusion_access_t *reads = mp_chip_fusion_accesses(fusions, fusion);
+  const mp_op_t *end = mp_block_terminator(fusion->block);
+  for (uint32_t r = 0; r < fusion->num_reads; ++r) {
+    const mp_value_t *now = mp_chip_fusion_root(reads[r].value);
+    if (now->op != NULL || now->block != fusion->block || reads[r].space == MP_SPACE_HBM) continue;
+    const mp_value_t *next = mp_chip_fusion_root(end->operands[now->index]);
+    for (uint32_t w = fusion->num_reads; w < fusion->num_reads + fusion->num_writes; ++w) {
+      const bool is_next = mp_chip_fusion_root(reads[w].value) == next;
+      if (is_next && !vmem_cost_reads_elsewhere(fusions, fusion, now)) return true;
+    }
+  }
+  return false;
+}
+
+// Nothing is loaded before what comes earlier is stored: arithmetic does not overlap with stores,
+// and functions wait for their results.
+static double vmem_cost_in_place(const vmem_work_t *work, const mp_chip_fusions_t *fusions,
+                                 const mp_chip_fusion_t *fusion) {
+  bool has_function = false;
+  if (!vmem_cost_is_in_place(fusions, fusion)) return 0;
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &fusions->members.items[at];
+    mp_work_t done;
+    mp_work_of_op(member->op, &done);
+    has_function |= done.vector_transcendentals > 0;
+    at = member->next;
+  }
+  const double wait = has_function ? mp_figure_or(work->figures->vmem_in_place, 0) : 0;
+  return work->stores * (work->figures->vmem_store + wait);
+}
+
 // ---- kernels ----
 
 typedef void (*vmem_op_t)(vmem_work_t *work, const mp_op_t *op);
@@ -191,7 +258,7 @@ static const vmem_op_t g_ops[MP_OP_COUNT] = {
     [MP_OP_SLICE] = vmem_cost_slice,    [MP_OP_CONCATENATE] = vmem_cost_concatenate,
     [MP_OP_PAD] = vmem_cost_pad,        [MP_OP_BROADCAST_IN_DIM] = vmem_cost_broadcast,
     [MP_OP_REDUCE] = vmem_cost_reduce,  [MP_OP_DYNAMIC_UPDATE_SLICE] = vmem_cost_update,
-    [MP_OP_SCATTER] = vmem_cost_update,
+    [MP_OP_SCATTER] = vmem_cost_update, [MP_OP_REVERSE] = vmem_cost_reverse,
 };
 
 bool mp_vmem_is_known(const mp_chip_t *chip) {
@@ -216,7 +283,8 @@ mp_vmem_seconds_t mp_vmem_seconds(const mp_chip_t *chip, const mp_chip_fusions_t
   const double loads = work.loads * mp_figure_or(figures->vmem_load, 0);
   const double stores = work.stores * figures->vmem_store + work.update;
   return (mp_vmem_seconds_t){
-      .vector = work.vector * VMEM_TILE / mp_vector_rate(chip),
+      .vector = work.vector * VMEM_TILE / mp_vector_rate(chip) +
+                vmem_cost_in_place(&work, fusions, fusion),
       .others = fmax(fmax(work.lanes, work.chain), fmax(loads, stores)),
       .latency = work.latency,
   };
