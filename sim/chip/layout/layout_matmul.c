@@ -1,6 +1,6 @@
 // The layouts that the matrix units take: of each operand one dimension that is contracted and one
-// that is not, of the result one of either operand. Convolutions have features in the lanes and
-// images in the sublanes.
+// that is not, of the result one of either operand. Convolutions have features and images in the
+// tiles.
 #include "sim/chip/layout/tile_layout.h"
 
 typedef struct {
@@ -82,14 +82,7 @@ static bool layout_matmul_fits(const mp_type_t *type, mp_tile_layout_t layout, u
 
 // ---- convolution ----
 
-// Images of few channels have images in the lanes and channels in the sublanes.
-static bool layout_matmul_has_few_channels(const mp_op_t *op) {
-  enum { CHANNELS = 4, IMAGES = 8 };
-  const mp_type_t *type = op->operands[0]->type;
-  return type->dims[mp_op_int(op, MP_ATTR_INPUT_FEATURE_DIMENSION, 0)] <= CHANNELS &&
-         type->dims[mp_op_int(op, MP_ATTR_INPUT_BATCH_DIMENSION, 0)] >= IMAGES;
-}
-
+// Features in the lanes and images in the sublanes, unless they pad less the other way round.
 static mp_tile_layout_t layout_matmul_image(const mp_op_t *op, uint32_t operand) {
   static const mp_attr_name_t lanes[] = {MP_ATTR_INPUT_FEATURE_DIMENSION,
                                          MP_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION,
@@ -99,10 +92,8 @@ static mp_tile_layout_t layout_matmul_image(const mp_op_t *op, uint32_t operand)
                                         MP_ATTR_OUTPUT_BATCH_DIMENSION};
   const int32_t lane = (int32_t)mp_op_int(op, lanes[operand], 0);
   const int32_t row = (int32_t)mp_op_int(op, rows[operand], 0);
-  if (operand == 0 && layout_matmul_has_few_channels(op)) {
-    return (mp_tile_layout_t){row, lane, false};
-  }
-  return (mp_tile_layout_t){lane, row, false};
+  const mp_type_t *type = operand < 2 ? op->operands[operand]->type : op->results[0].type;
+  return mp_tile_layout_of(type, row, lane);
 }
 
 static bool layout_matmul_is_either(mp_tile_layout_t layout, mp_tile_layout_t of) {
