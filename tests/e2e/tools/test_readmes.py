@@ -158,6 +158,11 @@ BY_HAND = {
   ("tests/fixtures/chip_text/README.md", ".venv/bin/python tests/e2e/command/test_chip_text.py --write"):
     "writes into the tree what test_chip_text.py compares",
   ("tools/README.md", ".venv/bin/python tools/bench/table.py reductions --filter softmax"): "measures: wants a quiet machine",
+  (PAGES + "new_chip.md", "python3.12 -m venv oracle"): "compilers of chips, ten minutes; v3.json is the result",
+  (PAGES + "new_chip.md", '"v3": Chip("v3:1x1x1", None, 0.94e9, 450e9, 61.5e12),'): "two lines that the tree has",
+  (PAGES + "new_chip.md", "python tools/chip/fit.py v3 --file my_v3.yaml --write my_v3.yaml"):
+    "minutes; configs/chips/v3.yaml is the result",
+  ("topology/figures/README.md", "sources:"): "topology/test_figures reads such a key",
   ("tools/chip/README.md", "python3.12 -m venv oracle"): "compilers of chips, and hours; test_chip_texts.py has their texts",
   ("tools/foreign/README.md", "python3 tools/foreign/run.py frameworks"): "10 GB from the network",
   ("tools/foreign/README.md", ".venv/bin/python tools/foreign/run.py documents"): "wants libraries; test_foreign.py has documents",
