@@ -29,7 +29,7 @@ static inline bool mp_chip_rule(const mp_chip_figures_t *figures, mp_chip_rule_t
   return (figures->rules.off[word] & bit) == 0;
 }
 
-// The rule's name ("kept_in_vmem"), compiler ("tpu", "gpu", "both"), pass ("fuse") and sentence.
+// The rule's name ("sparse_core"), compiler ("tpu", "gpu", "both"), pass ("fuse") and sentence.
 const char *mp_chip_rule_name(mp_chip_rule_t rule);
 const char *mp_chip_rule_compiler(mp_chip_rule_t rule);
 const char *mp_chip_rule_pass(mp_chip_rule_t rule);

@@ -34,11 +34,7 @@
 
 #define MP_CHIP_SPACE_RULES(X) \
   X(scatter_unread, "gpu", "spaces", "a scatter that sets whole rows does not read them") \
-  X(kept_in_vmem, "tpu", "spaces", "values are in VMEM from their kernel to the last reader if they fit") \
-  X(cast_before_loop, "tpu", "spaces", "f32 operands of matmuls in loops are cast before the loop") \
-  X(invariants_in_vmem, "tpu", "spaces", "values that every iteration reads are copied into VMEM before the loop") \
-  X(prefetch_argument, "tpu", "spaces", "the largest matmul operand among the arguments is prefetched across programs") \
-  X(prefetch_operand, "tpu", "spaces", "one operand of a matmul is prefetched while the kernel before runs")
+  X(cast_before_loop, "tpu", "spaces", "f32 operands of matmuls in loops are cast before the loop")
 
 #define MP_CHIP_LAYOUT_RULES(X) \
   X(complex_split, "tpu", "layout", "complex arguments are split into real and imaginary parts") \

@@ -57,7 +57,7 @@ static void spaces_set(mp_spaces_t *s, uint32_t kernel) {
 
 static void spaces_kernel(mp_spaces_t *s, uint32_t kernel) {
   if (mp_spaces_fusion(s, kernel)->first_member == MP_CHIP_FUSION_NONE) return;
-  mp_spaces_prefetch_operand(s, kernel);
+  mp_spaces_prefetch_operands(s, kernel);
   if (s->fusions->layouts.copies.count > 0) {
     spaces_place_read_copies(s, kernel);
     spaces_place_written_copies(s, kernel);
@@ -70,7 +70,6 @@ static void spaces_kernel(mp_spaces_t *s, uint32_t kernel) {
 // time of its matmul.
 static void spaces_find_time(mp_spaces_t *s) {
   enum { BALANCE = 240 };  // operations of matmuls per byte of HBM
-  s->copied[0] = 0;
   for (uint32_t kernel = 0; kernel < s->num_kernels; ++kernel) {
     const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
     const mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
@@ -78,7 +77,7 @@ static void spaces_find_time(mp_spaces_t *s) {
     double bytes = 0;
     for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) bytes += access[i].bytes;
     const double operations = 2 * matmul->batch * matmul->m * matmul->n * matmul->k;
-    s->copied[kernel + 1] = s->copied[kernel] + fmax(bytes, operations / BALANCE);
+    s->spare[kernel] = fmax(bytes, operations / BALANCE);
   }
 }
 
@@ -116,9 +115,9 @@ mp_status_t mp_spaces_assign(const mp_module_t *module, const mp_chip_figures_t 
                    .prefetched = mp_figure_or(figures->matmul_resident, 0)};
   s.live = MP_ARENA_ARRAY(arena, double, (size_t)num_kernels + 1);
   s.values = MP_ARENA_ARRAY(arena, mp_spaces_value_t, (size_t)fusions->num_values + 1);
-  s.copied = MP_ARENA_ARRAY(arena, double, (size_t)num_kernels + 1);
+  s.spare = MP_ARENA_ARRAY(arena, double, (size_t)num_kernels + 1);
   MP_RETURN_IF_NULL(s.live);
-  MP_RETURN_IF_NULL(s.copied);
+  MP_RETURN_IF_NULL(s.spare);
   MP_RETURN_IF_NULL(s.values);
   for (uint32_t i = 0; i <= num_kernels; ++i) s.live[i] = 0;
   for (uint32_t i = 0; i < fusions->num_values; ++i) {

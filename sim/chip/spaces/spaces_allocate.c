@@ -41,6 +41,14 @@ bool mp_spaces_take(mp_spaces_t *s, uint32_t first, uint32_t last, double bytes,
   return true;
 }
 
+void mp_spaces_copy(mp_spaces_t *s, uint32_t until, double bytes) {
+  for (uint32_t k = until; k-- > 0 && bytes > 0;) {
+    const double part = fmin(bytes, s->spare[k]);
+    s->spare[k] -= part;
+    bytes -= part;
+  }
+}
+
 // ---- buffers ----
 
 // Takes the room of a buffer's values one after the other, or none: two of them may be live at the
@@ -74,6 +82,10 @@ static void spaces_allocate_count_gains(mp_spaces_t *s) {
     if (fusion->first_member == MP_CHIP_FUSION_NONE) continue;
     const mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
     const double weight = spaces_allocate_weight(fusion->block);
+    double bytes = 0;
+    for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) bytes += access[i].bytes;
+    // A kernel whose matmul takes longer than its bytes saves nothing.
+    if (s->spare[kernel] > bytes) continue;
     for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) {
       const mp_value_t *value = mp_spaces_origin(access[i].value);
       mp_spaces_buffer(s, value)->gain += weight * access[i].bytes;
@@ -133,8 +145,9 @@ static bool spaces_allocate_is_early(const mp_spaces_t *s, const mp_value_t *val
       first = outer->first;
     }
   }
-  const double copied = first < loop->first ? s->copied[loop->first] - s->copied[first] : 0;
-  return copied + loop->before >= bytes;
+  double spare = loop->before;
+  for (uint32_t k = first; k < loop->first; ++k) spare += s->spare[k];
+  return spare >= bytes;
 }
 
 // The candidate of a value and a loop, which is among the last ones.
@@ -207,7 +220,7 @@ static int spaces_allocate_compare(const void *a, const void *b) {
   const double first = x->gain / sqrt(x->bytes), second = y->gain / sqrt(y->bytes);
   if (first != second) return first > second ? -1 : 1;
   if (x->value != y->value) return x->value < y->value ? -1 : 1;
-  return x->loop < y->loop ? 1 : -1;
+  return x->loop < y->loop ? -1 : 1;
 }
 
 // A loop that reads what was cast to HBM for another one reads the same array.
@@ -225,10 +238,7 @@ static mp_status_t spaces_allocate_cast_again(mp_spaces_t *s, const spaces_candi
 static mp_status_t spaces_allocate_loop(mp_spaces_t *s, const spaces_candidate_t *candidate) {
   mp_spaces_value_t *value = &s->values[candidate->value];
   if (value->is_held) return spaces_allocate_cast_again(s, candidate);
-  if (s->values[value->parent].is_in_vmem ||
-      !mp_chip_rule(s->figures, MP_CHIP_RULE_invariants_in_vmem)) {
-    return NULL;
-  }
+  if (s->values[value->parent].is_in_vmem) return NULL;
   const mp_spaces_loop_t *loop = &s->loops.items[candidate->loop];
   const bool is_in_vmem =
       mp_spaces_take(s, loop->first, mp_spaces_last(loop), candidate->bytes, s->vmem);
@@ -243,9 +253,6 @@ static mp_status_t spaces_allocate_loop(mp_spaces_t *s, const spaces_candidate_t
 
 static mp_status_t spaces_allocate_candidate(mp_spaces_t *s, const spaces_candidate_t *candidate) {
   if (candidate->loop != MP_SPACES_NONE) return spaces_allocate_loop(s, candidate);
-  if (candidate->bytes > s->vmem || !mp_chip_rule(s->figures, MP_CHIP_RULE_kept_in_vmem)) {
-    return NULL;
-  }
   s->values[candidate->value].is_in_vmem = spaces_allocate_take_buffer(s, candidate->value);
   return NULL;
 }

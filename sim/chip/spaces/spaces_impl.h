@@ -37,7 +37,7 @@ typedef struct {
   double vmem;           // bytes for values of several kernels
   double prefetched;     // bytes for these and prefetched operands
   double *live;          // [kernels]: bytes of VMEM in use
-  double *copied;        // [kernels + 1]: bytes that could be copied beside all earlier kernels
+  double *spare;         // [kernels]: bytes that can be copied while a kernel runs
   mp_spaces_value_t *values;         // by value id
   MP_ARRAY(mp_spaces_loop_t) loops;  // and branches, outer ones before inner ones
 } mp_spaces_t;
@@ -81,6 +81,8 @@ bool mp_spaces_is_in(const mp_block_t *block, const mp_op_t *loop);
 bool mp_spaces_fits(const mp_spaces_t *s, uint32_t first, uint32_t last, double bytes, double most);
 // The same; then they are there.
 bool mp_spaces_take(mp_spaces_t *s, uint32_t first, uint32_t last, double bytes, double most);
+// Uses the time of the kernels before `until`, the latest ones first, to copy so many bytes.
+void mp_spaces_copy(mp_spaces_t *s, uint32_t until, double bytes);
 // Decides which buffers are in VMEM, and which values during a loop.
 MP_NODISCARD mp_status_t mp_spaces_allocate(mp_spaces_t *s);
 
@@ -88,7 +90,7 @@ MP_NODISCARD mp_status_t mp_spaces_allocate(mp_spaces_t *s);
 
 // The matmul operand among the arguments that is prefetched across programs.
 void mp_spaces_prefetch_argument(mp_spaces_t *s);
-// An operand of the kernel's matmul that is prefetched while the kernel before runs.
-void mp_spaces_prefetch_operand(mp_spaces_t *s, uint32_t kernel);
+// The operands of the kernel's matmul that are prefetched while earlier kernels run.
+void mp_spaces_prefetch_operands(mp_spaces_t *s, uint32_t kernel);
 
 #endif  // MINIPOD_SIM_CHIP_SPACES_SPACES_IMPL_H_

@@ -2,7 +2,6 @@
 // does not wait for their windows.
 #include <math.h>
 
-#include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/spaces/spaces_impl.h"
 
 enum {
@@ -77,7 +76,7 @@ static uint32_t spaces_prefetch_mark(mp_spaces_t *s, const mp_value_t *value) {
 void mp_spaces_prefetch_argument(mp_spaces_t *s) {
   uint32_t last_matmul = 0;
   const mp_chip_fusion_access_t *access = spaces_prefetch_largest(s, &last_matmul);
-  if (access == NULL || !mp_chip_rule(s->figures, MP_CHIP_RULE_prefetch_argument)) return;
+  if (access == NULL) return;
   const uint32_t last = spaces_prefetch_mark(s, access->value);
   mp_spaces_take(s, 0, last, access->bytes, s->prefetched);
   // While the last matmul runs, the argument of the next program is prefetched.
@@ -86,7 +85,7 @@ void mp_spaces_prefetch_argument(mp_spaces_t *s) {
   }
 }
 
-// ---- while the kernel before runs ----
+// ---- while earlier kernels of the block run ----
 
 // Whether a fusion reads or writes a value, all of it or a part.
 static bool spaces_prefetch_touches(const mp_spaces_t *s, const mp_chip_fusion_t *fusion,
@@ -98,59 +97,37 @@ static bool spaces_prefetch_touches(const mp_spaces_t *s, const mp_chip_fusion_t
   return false;
 }
 
-static bool spaces_prefetch_is_there(const mp_spaces_t *s, const mp_chip_fusion_access_t *access) {
-  return access->space != MP_SPACE_HBM ||
-         mp_spaces_buffer(s, mp_spaces_origin(access->value))->is_in_vmem;
-}
-
-// The bytes of an operand, if all that it is made of can be copied; else 0. A copy begins after the
-// value's last reader.
-static double spaces_prefetch_bytes(const mp_spaces_t *s, const mp_chip_fusion_t *fusion,
-                                    const mp_chip_fusion_t *previous, mp_chip_fusion_side_t side) {
-  const mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
-  double bytes = 0;
-  for (uint32_t i = 0; i < fusion->num_reads; ++i) {
-    if ((access[i].sides & side) == 0 || spaces_prefetch_is_there(s, &access[i])) continue;
-    if (!spaces_prefetch_is_operand(&access[i]) ||
-        spaces_prefetch_touches(s, previous, access[i].value)) {
-      return 0;
-    }
-    bytes += access[i].bytes;
-  }
-  return bytes;
-}
-
-static void spaces_prefetch_side(mp_spaces_t *s, const mp_chip_fusion_t *fusion,
-                                 mp_chip_fusion_side_t side) {
-  mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
-  for (uint32_t i = 0; i < fusion->num_reads; ++i) {
-    if ((access[i].sides & side) == 0 || spaces_prefetch_is_there(s, &access[i])) continue;
-    access[i].space = MP_SPACE_PREFETCHED;
-  }
-}
-
-// One operand: the larger one of those that fit.
-void mp_spaces_prefetch_operand(mp_spaces_t *s, uint32_t kernel) {
-  static const mp_chip_fusion_side_t sides[] = {MP_CHIP_FUSION_LHS, MP_CHIP_FUSION_RHS,
-                                                MP_CHIP_FUSION_INNER_LHS, MP_CHIP_FUSION_INNER_RHS};
+// The latest kernel of the block with which the copy of a value can begin, so that it ends before a
+// kernel reads it; MP_SPACES_NONE: there is none. It begins after the value's last reader.
+static uint32_t spaces_prefetch_begin(const mp_spaces_t *s, uint32_t kernel,
+                                      const mp_chip_fusion_access_t *access) {
   const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
-  uint32_t before = kernel;
-  while (before > 0 && mp_spaces_fusion(s, before - 1)->first_member == MP_CHIP_FUSION_NONE) {
-    --before;
+  double bytes = 0;
+  for (uint32_t k = kernel; k-- > 0;) {
+    const mp_chip_fusion_t *before = mp_spaces_fusion(s, k);
+    if (before->first_member == MP_CHIP_FUSION_NONE) continue;
+    if (before->block != fusion->block || spaces_prefetch_touches(s, before, access->value)) break;
+    bytes += s->spare[k];
+    if (bytes >= access->bytes) {
+      return mp_spaces_fits(s, k, kernel, access->bytes, s->prefetched) ? k : MP_SPACES_NONE;
+    }
   }
-  if (before == 0 || !spaces_prefetch_is_matmul(fusion)) return;
-  const mp_chip_fusion_t *previous = mp_spaces_fusion(s, --before);
-  if (previous->block != fusion->block) return;
-  double most = 0;
-  mp_chip_fusion_side_t side = MP_CHIP_FUSION_LHS;
-  for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); ++i) {
-    const double bytes = spaces_prefetch_bytes(s, fusion, previous, sides[i]);
-    if (bytes <= most || !mp_spaces_fits(s, before, kernel, bytes, s->prefetched)) continue;
-    side = sides[i];
-    most = bytes;
-  }
-  if (most > 0 && mp_chip_rule(s->figures, MP_CHIP_RULE_prefetch_operand)) {
-    mp_spaces_take(s, before, kernel, most, s->prefetched);
-    spaces_prefetch_side(s, fusion, side);
+  return MP_SPACES_NONE;
+}
+
+void mp_spaces_prefetch_operands(mp_spaces_t *s, uint32_t kernel) {
+  const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
+  mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
+  if (!spaces_prefetch_is_matmul(fusion)) return;
+  for (uint32_t i = 0; i < fusion->num_reads; ++i) {
+    if (!spaces_prefetch_is_operand(&access[i]) || access[i].space != MP_SPACE_HBM ||
+        mp_spaces_buffer(s, mp_spaces_origin(access[i].value))->is_in_vmem) {
+      continue;
+    }
+    const uint32_t begin = spaces_prefetch_begin(s, kernel, &access[i]);
+    if (begin == MP_SPACES_NONE) continue;
+    mp_spaces_take(s, begin, kernel, access[i].bytes, s->prefetched);
+    mp_spaces_copy(s, kernel, access[i].bytes);
+    access[i].space = MP_SPACE_PREFETCHED;
   }
 }

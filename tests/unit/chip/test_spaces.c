@@ -79,6 +79,7 @@ static void rounds_keep_weights_that_are_cast(void **state) {
   assert_float_equal(sum_bytes(&f), BYTES / 2, 64);
   assert_int_equal(f.fusions.loop_copies.count, 1);
   assert_float_equal(f.fusions.loop_copies.items[0].bytes, 1.5 * BYTES, 1e-3);
+  assert_float_equal(f.fusions.loop_copies.items[0].held, BYTES / 2, 1e-3);
   find_end(&f);
   figures = figures_of(GPU);
   f = find_with(&figures, ROUNDS("f32", "f32", WIDE));
