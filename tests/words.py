@@ -115,7 +115,6 @@ EXCEPT = {
 # Folders, files and patterns of files that are not read: why.
 SKIP = {
     "sim/chip/cost/*.[ch]": "comments are not rewritten yet",
-    "sim/chip/fuse/*.[ch]": "the same",
     "sim/chip/layout/*.[ch]": "the same",
     "sim/chip/memory/*.[ch]": "the same",
     "sim/chip/spaces/*.[ch]": "the same",

@@ -1,4 +1,4 @@
-// One backward sweep per block: an op is decided about after all that use its results.
+// The engine: one backward sweep per block, so that each op is decided after all its readers.
 #include "sim/chip/fuse/chip_fusion.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
-// Joins the readers of a value that no fusion makes.
+// Merges sibling readers of a value that no fusion makes.
 static mp_status_t chip_fusion_join_readers(mp_chip_fusion_find_t *find, const mp_value_t *value,
                                             const mp_block_t *block) {
   uint32_t memory_use = MP_CHIP_FUSION_NONE;
@@ -30,7 +30,7 @@ static mp_status_t chip_fusion_join_all(mp_chip_fusion_find_t *find,
   return NULL;
 }
 
-// The fusion goes through the rows of a reduction again.
+// Makes the fusion keep the rows of a reduction.
 static void chip_fusion_keep_rows(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
                                   uint32_t number) {
   mp_chip_fusion_state_t *state = &find->states.items[number];
@@ -49,7 +49,8 @@ static mp_status_t chip_fusion_decide(mp_chip_fusion_find_t *find, const mp_chip
       if (keeps_rows) chip_fusion_keep_rows(find, at, first.fusion);
       return mp_chip_fusion_join(find, at, &first);
     }
-    // What is broadcast, sliced or a factor of a matmul is no array that the fusion goes through.
+    // The first user can write the op's result only if it iterates over it, so not if it broadcasts
+    // or slices the result, or reads it as a matmul operand.
     const bool may_write = accepts && ((first.is_along && !first.is_reused) || keeps_rows) &&
                            find->states.items[first.fusion].place < at->memory_use;
     if (at->memory_use == MP_CHIP_FUSION_NONE &&
@@ -77,7 +78,7 @@ static mp_status_t chip_fusion_place(mp_chip_fusion_find_t *find, const mp_op_t 
     at.bytes += mp_work_bytes_of(op->results[i].type);
     MP_RETURN_IF_ERROR(mp_chip_fusion_add_users(find, &op->results[i], op->parent, &at.memory_use));
   }
-  // All users make broadcasts and iotas themselves, unless one of them wants it in memory.
+  // A transpose, or a value that users compute or fold, needs no kernel if no op reads it.
   const bool is_free = mp_chip_fusion_is_generator(op) || op->code == MP_OP_TRANSPOSE ||
                        (op->num_results == 1 && mp_chip_fusion_is_folded(&op->results[0]));
   const bool is_used = find->users.count > 0 || at.memory_use != MP_CHIP_FUSION_NONE;
@@ -107,7 +108,7 @@ static mp_status_t chip_fusion_op(mp_chip_fusion_find_t *find, const mp_op_t *op
   mp_status_t status = NULL;
   find->place = place;
   if (is_kernel) {
-    // A change of type alone has no kernel.
+    // Aliases have no kernel.
     const bool is_alias = op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL;
     if (!is_alias) status = chip_fusion_place(find, op);
   } else if (is_of_host) {
@@ -136,7 +137,7 @@ static mp_status_t chip_fusion_sweep(mp_chip_fusion_find_t *find, const mp_block
   return find->policy->merges_last ? NULL : chip_fusion_join_args(find, block);
 }
 
-// XLA's compiler for GPUs merges siblings when all else is decided (MultiOutputFusion).
+// Merges siblings after all other decisions, as XLA for GPUs does (MultiOutputFusion).
 static mp_status_t chip_fusion_merge_last(mp_chip_fusion_find_t *find, const mp_block_t *block) {
   for (const mp_op_t *op = block->last; op != NULL; op = op->prev) {
     const bool is_control = mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL;

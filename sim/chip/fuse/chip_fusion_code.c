@@ -1,14 +1,14 @@
-// How often a kernel of XLA's compiler for GPUs has an op in its code, and computes its elements.
+// GPUs: how often a fusion emits an op, and how many of its elements it computes.
 #include <math.h>
 
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 
-// What is wanted in several orders is in it several times, no more often than this: texts of
-// associative scans have three to five of their stages in a kernel.
+// The most times that a kernel emits an op. Evidence: optimized programs of associative scans have
+// three to five stages in a kernel.
 #define CHIP_FUSION_CODE_MOST 8
 
-// Sums up how often ops of the fusion read what the op makes: elementwise ops share one reading.
+// Sums up how often ops of the fusion read the op's result. Elementwise readers share one read.
 static double chip_fusion_code_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                    uint32_t number, bool is_share) {
   double together = 0, apart = 0;
@@ -39,7 +39,7 @@ double mp_chip_fusion_utilization(const mp_chip_fusion_find_t *find, const mp_op
   return chip_fusion_code_sum(find, op, number, true);
 }
 
-// Parts that are cut out of an array or put in its place are made where they are read.
+// Slices, pads and generators are computed at each reader, whatever the code size.
 static bool chip_fusion_code_moves(const mp_op_t *op) {
   return op->code == MP_OP_SLICE || op->code == MP_OP_PAD || mp_chip_fusion_is_generator(op);
 }

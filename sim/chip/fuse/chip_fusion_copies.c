@@ -1,4 +1,4 @@
-// Whether all who read a result should compute it.
+// Whether all readers of an op should recompute it, or one fusion writes its result.
 #include <math.h>
 
 #include "sim/chip/fuse/chip_fusion_policy.h"
@@ -12,7 +12,7 @@ mp_status_t mp_chip_fusion_note_uses(mp_chip_fusion_find_t *find, const mp_block
       if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) break;
       MP_RETURN_IF_ERROR(mp_chip_fusion_note_uses(find, op->regions[i]));
     }
-    // An alias is no reader of its own: its readers are those of what it is.
+    // An alias is not a reader: its readers count as readers of its operand.
     if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) continue;
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       mp_chip_fusion_value_t *entry;
@@ -23,16 +23,16 @@ mp_status_t mp_chip_fusion_note_uses(mp_chip_fusion_find_t *find, const mp_block
   return NULL;
 }
 
-// ---- what a value is made of ----
+// ---- values computed from matmuls ----
 
 enum { CHIP_FUSION_COPIES_OPS_MOST = 64, CHIP_FUSION_COPIES_PRODUCTS_MOST = 3 };
 
-// The ops between matmuls and a value, which is made by the first of them.
+// The elementwise ops from matmuls to a value, the last one first.
 typedef struct {
   const mp_op_t *ops[CHIP_FUSION_COPIES_OPS_MOST];
   bool is_seen[CHIP_FUSION_COPIES_OPS_MOST];
   uint32_t num_ops;
-  double count;                                                 // elements of each of them
+  double count;                                                 // elements of each
   const mp_value_t *matmuls[CHIP_FUSION_COPIES_PRODUCTS_MOST];  // their results
   uint32_t num_matmuls;
   bool is_expensive;  // an exponential, a division or the like is among the ops
@@ -49,7 +49,7 @@ static bool chip_fusion_copies_is_matmul(const mp_value_t *value) {
          (value->op->code == MP_OP_DOT_GENERAL || value->op->code == MP_OP_CONVOLUTION);
 }
 
-// An operand through which the tree goes; NULL: everybody reads it, as a number for whole rows.
+// The array behind an operand; NULL: it is broadcast, like a scalar or one value per row.
 static const mp_value_t *chip_fusion_copies_operand(const mp_chip_fusion_find_t *find,
                                                     const chip_fusion_copies_tree_t *tree,
                                                     const mp_op_t *op, uint32_t operand) {
@@ -71,8 +71,8 @@ static void chip_fusion_copies_add_matmul(chip_fusion_copies_tree_t *tree,
   }
 }
 
-// Adds the op and, element by element, all that makes its operands, back to results of matmuls.
-// False: something else is in it, or too much.
+// Adds the op, and all elementwise ops that compute its operands, back to results of matmuls.
+// False: there are other ops among them, or too many.
 static bool chip_fusion_copies_add(const mp_chip_fusion_find_t *find,
                                    chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
   if (chip_fusion_copies_at(tree, op) < tree->num_ops) return true;
@@ -82,7 +82,7 @@ static bool chip_fusion_copies_add(const mp_chip_fusion_find_t *find,
   tree->ops[tree->num_ops++] = op;
   mp_work_t work;
   mp_work_of_op(op, &work);
-  tree->is_expensive |= mp_chip_fusion_is_dear(op, &work);
+  tree->is_expensive |= mp_chip_fusion_is_expensive(op, &work);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = chip_fusion_copies_operand(find, tree, op, i);
     if (value == NULL) continue;
@@ -96,7 +96,7 @@ static bool chip_fusion_copies_add(const mp_chip_fusion_find_t *find,
   return true;
 }
 
-// Whether somebody who is not in the tree reads the value.
+// Whether an op outside of the tree reads the value.
 static bool chip_fusion_copies_is_read(const mp_chip_fusion_find_t *find,
                                        const chip_fusion_copies_tree_t *tree,
                                        const mp_value_t *value) {
@@ -109,7 +109,7 @@ static bool chip_fusion_copies_is_read(const mp_chip_fusion_find_t *find,
   return mp_chip_fusion_num_uses(find, value) > num_reads;
 }
 
-// Whether each way from a matmul to the op goes through a value that others read, too.
+// Whether each path from a matmul to the op goes through a value that other ops read, too.
 static bool chip_fusion_copies_is_anyway(const mp_chip_fusion_find_t *find,
                                          chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
   const uint32_t at = chip_fusion_copies_at(tree, op);
@@ -138,9 +138,9 @@ mp_chip_fusion_kept_t mp_chip_fusion_kept(const mp_chip_fusion_find_t *find, con
              : MP_CHIP_FUSION_KEPT_RECOMPUTED;
 }
 
-// ---- whether all should make it ----
+// ---- bytes of both ways ----
 
-// The matmul's result that the value is, perhaps with a few ops behind it; NULL: it is none.
+// The matmul result from which a few elementwise ops compute the value; NULL: none.
 static const mp_value_t *chip_fusion_copies_matmul(const mp_value_t *value) {
   enum { OPS_MOST = 6 };
   const double count = mp_chip_fusion_value_count(value);
@@ -161,15 +161,15 @@ static const mp_value_t *chip_fusion_copies_matmul(const mp_value_t *value) {
   return NULL;
 }
 
-// The bytes of two ways to make what several fusions read.
+// The bytes of both ways to provide a value that several fusions read.
 typedef struct {
-  double copied;   // each of them computes it
-  double written;  // the first of them writes it, and the others read it
+  double copied;   // each fusion computes it
+  double written;  // the first fusion writes it, and the others read it
 } chip_fusion_copies_ways_t;
 
-// Adds an operand that comes of a matmul. Either the matmul ends in what is written, or it is
-// written itself and all read it, but for the first one in which it may end; what is written anyway
-// is read by who wants it.
+// Adds an operand that is computed from a matmul. If the op is written, the matmul joins its
+// fusion. If the op is recomputed, the matmul's result is written, and read by all users but the
+// first, which the matmul may join. A value that is kept anyway is read by each user.
 static void chip_fusion_copies_weigh_matmul(const mp_chip_fusion_find_t *find,
                                             const mp_value_t *value, const mp_value_t *matmul,
                                             double bytes, bool first_may_write,
@@ -184,7 +184,7 @@ static void chip_fusion_copies_weigh_matmul(const mp_chip_fusion_find_t *find,
   ways->copied += mp_work_bytes_of(value->type) + (others + !first_may_write) * bytes;
 }
 
-// The bytes that a value comes of, where a few ops go from these to it element by element.
+// The least bytes from which a few elementwise ops compute a value.
 static double chip_fusion_copies_source_bytes(const mp_chip_fusion_find_t *find,
                                               const mp_value_t *value, uint32_t ops_most) {
   const double bytes = mp_work_bytes_of(value->type);

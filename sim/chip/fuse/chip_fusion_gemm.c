@@ -4,9 +4,9 @@
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// XLA's compiler for GPUs makes sums of matmuls of a vector by a matrix whose k times rows and
-// columns are fewer than this (IsMatrixMultiplicationTooSmallForRewriting), whatever the batch, and
-// of all of two vectors; its libraries get the others.
+// XLA for GPUs turns a matmul of a vector by a matrix into a reduction if k times rows plus columns
+// is less than this (IsMatrixMultiplicationTooSmallForRewriting), whatever the batch, and always a
+// matmul of two vectors. The others are library calls.
 #define CHIP_FUSION_GEMM_SUM_MOST 1e7
 
 bool mp_chip_fusion_is_sum(const mp_chip_figures_t *figures, const mp_op_t *op) {

@@ -1,9 +1,9 @@
-// The fusions of XLA's compiler for GPUs: matmuls of libraries with their epilogues (GemmRewriter),
-// rows in one kernel (SoftmaxRewriterTriton), and PriorityFusion.
+// The policy of XLA for GPUs: library matmuls with epilogues (GemmRewriter), rows in one kernel
+// (SoftmaxRewriterTriton), and PriorityFusion.
 #include "sim/chip/fuse/chip_fusion_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// Whether an op of the fusion reads a whole array besides the matmul's result.
+// Whether an op of the fusion reads an array that is not the matmul's result.
 static bool chip_fusion_gpu_reads_array(const mp_chip_fusion_find_t *find,
                                         const mp_chip_fusion_t *fusion, const mp_op_t *op,
                                         const mp_op_t *matmul) {
@@ -17,8 +17,8 @@ static bool chip_fusion_gpu_reads_array(const mp_chip_fusion_find_t *find,
   return false;
 }
 
-// Whether the ops of a fusion are what a library of matmuls does with a result: bias and
-// activation, or the sum with another array. Of tanh it has gelu, which multiplies six times.
+// Whether the ops of a fusion are an epilogue of the matmul library: bias and activation, or the
+// sum with another array. A tanh must be part of a gelu, which has six multiplications.
 static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *find, uint32_t number,
                                                 const mp_op_t *matmul) {
   enum { OPS_MOST = 16, GELU_PRODUCTS_LEAST = 4 };
@@ -40,12 +40,12 @@ static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *fin
   }
   if (num_tanhs > 0 && num_matmuls < GELU_PRODUCTS_LEAST) return false;
   if (!reads_array) return num_ops > 0;
-  // The matmul may be scaled before it is added.
+  // The matmul may be scaled before the addition.
   return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
 }
 
-// Whether the kernel of a reduction can end in what the fusion does: in ops of one operand
-// alone, as with another one it would go through the results (FindNonTrivialHero).
+// Whether the fusion can be the epilogue of a reduction: all its ops have one operand. With another
+// operand the kernel would iterate over the results (FindNonTrivialHero).
 static bool chip_fusion_gpu_is_unary(const mp_chip_fusion_find_t *find, uint32_t number) {
   uint32_t at = find->out->fusions.items[number].first_member;
   for (; at != MP_CHIP_FUSION_NONE; at = find->out->members.items[at].next) {
@@ -54,7 +54,7 @@ static bool chip_fusion_gpu_is_unary(const mp_chip_fusion_find_t *find, uint32_t
   return true;
 }
 
-// Whether a matmul or a reduction may end in the fusion that goes through its result.
+// Whether a matmul or reduction can join the fusion that iterates over its result.
 static bool chip_fusion_gpu_takes_result(const mp_chip_fusion_find_t *find,
                                          const mp_chip_fusion_op_t *at,
                                          const mp_chip_fusion_user_t *user) {
@@ -71,7 +71,7 @@ static bool chip_fusion_gpu_keeps_rows(const mp_chip_fusion_find_t *find,
                                        const mp_chip_fusion_op_t *at,
                                        const mp_chip_fusion_user_t *user) {
   if (!mp_chip_fusion_may_keep_rows(find, at, user)) return false;
-  if (mp_chip_fusion_is_turned(find, at->op) &&
+  if (mp_chip_fusion_is_transposed(find, at->op) &&
       mp_chip_rule(find->figures, MP_CHIP_RULE_transposed_rows)) {
     return false;
   }
@@ -81,8 +81,8 @@ static bool chip_fusion_gpu_keeps_rows(const mp_chip_fusion_find_t *find,
           mp_chip_rule(find->figures, MP_CHIP_RULE_rows_follow));
 }
 
-// Whether all that read a window's result, or a sum of windows, go through it one by one: there is
-// no kernel of its own for it, but for cumulative ones.
+// Whether a reduce_window can join the elementwise fusion that alone reads it. Cumulative ones are
+// kernels of their own.
 static bool chip_fusion_gpu_takes_windows(const mp_chip_fusion_find_t *find,
                                           const mp_chip_fusion_op_t *at,
                                           const mp_chip_fusion_user_t *user) {
@@ -92,10 +92,9 @@ static bool chip_fusion_gpu_takes_windows(const mp_chip_fusion_find_t *find,
          mp_chip_rule(find->figures, MP_CHIP_RULE_window_fusion);
 }
 
-// Whether an op is made again in each kernel of a cumulative op: the compiler adds up
-// tiles, and then goes through them again, reading each element for several results. It writes
-// before what is dear or made of several arrays.
-static bool chip_fusion_gpu_is_made_again(const mp_chip_fusion_find_t *find,
+// Whether a cumulative op recomputes its operand. Its kernels reduce tiles, then read each element
+// again for several results. Expensive ops, and ops of several arrays, are written first.
+static bool chip_fusion_gpu_is_recomputed(const mp_chip_fusion_find_t *find,
                                           const mp_chip_fusion_op_t *at) {
   uint32_t num_arrays = 0;
   for (uint32_t i = 0; i < at->op->num_operands; ++i) {
@@ -103,17 +102,17 @@ static bool chip_fusion_gpu_is_made_again(const mp_chip_fusion_find_t *find,
     const mp_value_t *value = mp_chip_fusion_source(find->figures, at->op, at->kind, i, &is_reused);
     num_arrays += value != NULL && mp_chip_fusion_value_count(value) > 1;
   }
-  return (num_arrays <= 1 && !mp_chip_fusion_is_dear(at->op, &at->work)) ||
+  return (num_arrays <= 1 && !mp_chip_fusion_is_expensive(at->op, &at->work)) ||
          !mp_chip_rule(find->figures, MP_CHIP_RULE_cumulative_inputs);
 }
 
-// Whether a fusion can compute an elementwise op and the like; not a library's matmul.
+// Whether a fusion can compute an elementwise op. A library's matmul cannot.
 static bool chip_fusion_gpu_takes_loop(const mp_chip_fusion_find_t *find,
                                        const mp_chip_fusion_op_t *at,
                                        const mp_chip_fusion_user_t *user) {
   if (find->states.items[user->fusion].kind == MP_CHIP_FUSION_MATMUL) return false;
   const mp_op_t *hero = find->out->fusions.items[user->fusion].hero;
-  if (mp_chip_fusion_cumulative(hero) >= 0 && !chip_fusion_gpu_is_made_again(find, at)) {
+  if (mp_chip_fusion_cumulative(hero) >= 0 && !chip_fusion_gpu_is_recomputed(find, at)) {
     return false;
   }
   if (!mp_chip_fusion_has_room(find, at->op, user->fusion) &&
@@ -141,7 +140,7 @@ static bool chip_fusion_gpu(const mp_chip_fusion_find_t *find, const mp_chip_fus
   }
 }
 
-// Whether the only fusion that reads an op computes it for each element of a broadcast.
+// Whether the only fusion that reads an op should compute it for each element of a broadcast.
 static bool chip_fusion_gpu_repeats(const mp_chip_fusion_find_t *find,
                                     const mp_chip_fusion_op_t *at) {
   return at->kind != MP_CHIP_FUSION_LOOP || mp_chip_fusion_is_between_rows(find, at->op) ||
@@ -158,8 +157,8 @@ static bool chip_fusion_gpu_should_copy(mp_chip_fusion_find_t *find, const mp_ch
   return mp_chip_fusion_pays_again(find, at->op);
 }
 
-// A kernel that keeps rows goes through tiles of them, and has no others beside it. Blocks of
-// threads reduce in one direction.
+// A kernel that keeps rows iterates over tiles of rows, so it has no siblings. A block of threads
+// reduces in one direction, so reductions must have the same dimensions.
 static bool chip_fusion_gpu_are_siblings(const mp_chip_fusion_find_t *find, uint32_t a,
                                          uint32_t b) {
   const uint64_t dims_a = find->states.items[a].reduced_dims;

@@ -1,10 +1,11 @@
-// How an op that was decided about becomes a member of a fusion.
+// Adds an op to a fusion, or starts a fusion with it.
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 
-// Of two classes, that of the kernel in which both are.
+// The class of a kernel with ops of both classes.
 static mp_work_class_t chip_fusion_join_class(mp_work_class_t a, mp_work_class_t b) {
   static const mp_work_class_t order[] = {MP_WORK_GATHER, MP_WORK_ELEMENTWISE, MP_WORK_COPY,
                                           MP_WORK_SCALAR};
@@ -14,7 +15,7 @@ static mp_work_class_t chip_fusion_join_class(mp_work_class_t a, mp_work_class_t
   return a;
 }
 
-// The share of the op's elements that the fusion computes: all of those that it writes.
+// The share of the op's elements that the fusion computes; all if it writes them.
 static double chip_fusion_join_share(const mp_chip_fusion_find_t *find, uint32_t number,
                                      const mp_op_t *op) {
   const mp_chip_fusion_value_t *entry = NULL;
@@ -60,6 +61,7 @@ mp_status_t mp_chip_fusion_join(mp_chip_fusion_find_t *find, const mp_chip_fusio
   mp_chip_fusions_t *out = find->out;
   mp_chip_fusion_t *fusion = &out->fusions.items[user->fusion];
   const double share = chip_fusion_join_share(find, user->fusion, at->op);
+  MP_ASSERT(share > 0 && share <= 1 && fusion->block == at->op->parent);
   const mp_chip_fusion_member_t member = {
       .op = at->op,
       .is_epilogue = user->is_along && at->kind != MP_CHIP_FUSION_MATMUL,
@@ -71,7 +73,7 @@ mp_status_t mp_chip_fusion_join(mp_chip_fusion_find_t *find, const mp_chip_fusio
   const double emitted = mp_chip_fusion_emitted(find, at->op, user->fusion);
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &out->members, member));
   chip_fusion_join_add_work(find, user->fusion, at, share);
-  // A reduction whose result is broadcast goes once through what it reduces.
+  // A reduction reads its operand once, even if its result is broadcast.
   const bool is_row = at->kind == MP_CHIP_FUSION_REDUCTION && user->is_reused;
   for (uint32_t i = 0; i < at->op->num_operands; ++i) {
     bool is_reused = false;
@@ -100,6 +102,7 @@ mp_status_t mp_chip_fusion_join(mp_chip_fusion_find_t *find, const mp_chip_fusio
 
 mp_status_t mp_chip_fusion_begin(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at) {
   const uint32_t number = find->out->fusions.count;
+  MP_ASSERT(number == find->states.count);  // a state per fusion
   const mp_chip_fusion_t fresh = {.last = at->op,
                                   .hero = at->op,
                                   .block = at->op->parent,

@@ -1,15 +1,16 @@
-// What ops are to a compiler that makes kernels of them.
+// Properties of ops that decide about fusions.
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/fuse/factor.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
 // ---- kinds ----
 
-// Whether every element of the slice lies beside the next one.
+// Whether a slice has stride 1 in each dimension.
 static bool chip_fusion_kinds_is_dense(const mp_op_t *op) {
   const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_STRIDES);
   for (uint32_t i = 0; i < strides.count; ++i) {
@@ -62,7 +63,7 @@ static mp_chip_fusion_kind_t chip_fusion_kinds_of_class(const mp_chip_figures_t 
   }
 }
 
-// A single element, as a constant or broadcast.
+// Whether a value is a scalar constant, or its broadcast.
 static bool chip_fusion_kinds_is_constant(const mp_value_t *value) {
   while (value->op != NULL && value->op->code == MP_OP_BROADCAST_IN_DIM) {
     value = mp_chip_fusion_root(value->op->operands[0]);
@@ -70,8 +71,8 @@ static bool chip_fusion_kinds_is_constant(const mp_value_t *value) {
   return value->op != NULL && value->op->code == MP_OP_CONSTANT && mp_op_splat(value->op) != NULL;
 }
 
-// Whether each round writes the part of the array that belongs to it, by the number of the round as
-// the loop carries it. Of a number that was computed from it compilers do not see that.
+// Whether each iteration writes a part of the array whose index is a value that the loop carries.
+// Compilers do not see this if the index is computed from such a value.
 static bool chip_fusion_kinds_is_filled(const mp_op_t *update, const mp_block_t *body) {
   if (update->code != MP_OP_DYNAMIC_UPDATE_SLICE) return false;
   for (uint32_t i = 2; i < update->num_operands; ++i) {
@@ -105,7 +106,7 @@ bool mp_chip_fusion_is_selection(const mp_chip_figures_t *figures, const mp_op_t
          mp_chip_rule(figures, MP_CHIP_RULE_scatter_selection);
 }
 
-// Whether nothing is summed up: XLA multiplies two broadcast arrays, in whatever kernel reads that.
+// Whether a matmul has no contraction: XLA multiplies two broadcast arrays in each reader.
 static bool chip_fusion_kinds_is_outer(const mp_chip_figures_t *figures, const mp_op_t *op) {
   if (figures->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
   mp_work_t work;
@@ -152,7 +153,7 @@ bool mp_chip_fusion_is_scaling_quotient(const mp_op_t *op) {
 
 // ---- concatenations ----
 
-// Whether an op near this one cuts an array of the same shape out of the same array.
+// Whether a nearby op slices an array of the same shape from the same array.
 static bool chip_fusion_kinds_has_twin(const mp_op_t *slice) {
   enum { NEAR = 16 };
   const mp_op_t *before = slice->prev, *after = slice->next;
@@ -170,9 +171,8 @@ static bool chip_fusion_kinds_has_twin(const mp_op_t *slice) {
   return false;
 }
 
-// A compiler for TPUs pads the parts of a concatenation and takes the largest of them: it reads
-// what others wrote. Only what pads itself is cut out of an array as it is read, unless there is
-// another slice like it: both are then written by one kernel.
+// libtpu concatenates by the maximum of padded parts, which other kernels have written. Only a
+// slice is read in place, unless there is another slice like it: then one kernel writes both.
 static bool chip_fusion_kinds_takes_part(const mp_chip_figures_t *figures, const mp_op_t *op,
                                          uint32_t operand) {
   if (figures->compiler != MP_CHIP_COMPILER_TPU) return true;
@@ -192,7 +192,7 @@ bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,
       if (op->code == MP_OP_CONCATENATE) return chip_fusion_kinds_takes_part(figures, op, operand);
       return op->code != MP_OP_GATHER || operand != 0 || figures->compiler == MP_CHIP_COMPILER_GPU;
     case MP_CHIP_FUSION_MATMUL:
-      // A library's kernels take arrays.
+      // Library kernels read arrays.
       return figures->compiler != MP_CHIP_COMPILER_GPU;
     case MP_CHIP_FUSION_REDUCTION:
     case MP_CHIP_FUSION_WINDOW:
@@ -205,7 +205,7 @@ bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,
   }
 }
 
-bool mp_chip_fusion_is_dear(const mp_op_t *op, const mp_work_t *work) {
+bool mp_chip_fusion_is_expensive(const mp_op_t *op, const mp_work_t *work) {
   if (mp_chip_fusion_is_scaling_quotient(op)) return false;
   return work->transcendentals > 0 || op->code == MP_OP_DIVIDE || op->code == MP_OP_SQRT ||
          op->code == MP_OP_RSQRT || op->code == MP_OP_REMAINDER || op->code == MP_OP_GATHER;
@@ -284,8 +284,8 @@ static bool chip_fusion_kinds_is_maximum(const mp_op_t *op) {
   return false;
 }
 
-// The reduction of rows whose result is broadcast to this value, in the same type; NULL: none is.
-// Frameworks take the maximum of a maximum and the least number there is.
+// The reduction of rows whose result is broadcast to this value, in the same type; NULL: none.
+// Frameworks may put a maximum with the lowest number between them.
 static const mp_op_t *chip_fusion_kinds_spread(const mp_value_t *value) {
   value = mp_chip_fusion_root(value);
   if (value->op == NULL || value->op->code != MP_OP_BROADCAST_IN_DIM) return NULL;
@@ -299,7 +299,8 @@ static const mp_op_t *chip_fusion_kinds_spread(const mp_value_t *value) {
   return mp_chip_fusion_row(value->op) > 0 ? value->op : NULL;
 }
 
-// The maximum of what was widened is widened afterwards, and is then no part of the pattern.
+// XLA moves a convert to a wider type after the maximum, so the maximum of a convert does not
+// match.
 static bool chip_fusion_kinds_is_row_maximum(const mp_op_t *op) {
   const mp_value_t *of = mp_chip_fusion_root(op->operands[0]);
   return mp_chip_fusion_row(op) > 0 && op->num_results == 1 && chip_fusion_kinds_is_maximum(op) &&
@@ -369,7 +370,8 @@ bool mp_chip_fusion_is_sent_from(const mp_value_t *received, const mp_value_t *v
   return op->code == MP_OP_COLLECTIVE_PERMUTE && mp_chip_fusion_root(op->operands[0]) == value;
 }
 
-// What an op that takes its operand element by element reads in place of it.
+// The value that a fusion reads instead of an operand that it can compute: looks through
+// generators.
 static const mp_value_t *chip_fusion_kinds_generated(const mp_value_t *value, bool *out_is_reused) {
   const double count = mp_chip_fusion_value_count(value);
   for (;;) {
@@ -383,7 +385,8 @@ static const mp_value_t *chip_fusion_kinds_generated(const mp_value_t *value, bo
   }
 }
 
-// A library reads its factors in any order, but not what was put together in another one.
+// The operand that a library's matmul reads: looks through transposes, and through a reshape of one
+// if the layout allows.
 static const mp_value_t *chip_fusion_kinds_factor(const mp_op_t *op, uint32_t operand) {
   const mp_matmul_factor_t factor = mp_matmul_factor(op, operand);
   const mp_value_t *root = mp_chip_fusion_root(factor.value);
@@ -401,7 +404,7 @@ const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const 
     value = chip_fusion_kinds_generated(value, out_is_reused);
     *out_is_reused |= mp_chip_fusion_is_selection(figures, op);
     *out_is_reused |= kind == MP_CHIP_FUSION_LOOP && op->code == MP_OP_DOT_GENERAL;
-    // The vector of a sum is wanted for each column of the matrix.
+    // A reduction reads the vector for each column of the matrix.
     *out_is_reused |= op->code == MP_OP_DOT_GENERAL && kind == MP_CHIP_FUSION_REDUCTION &&
                       value != NULL &&
                       mp_chip_fusion_value_count(value) < mp_chip_fusion_extent(op, kind);
@@ -427,9 +430,10 @@ static double chip_fusion_kinds_round_up(double size, double tile) {
   return ceil(size / tile) * tile;
 }
 
-// A few rows have smaller tiles.
+// Arrays with up to four rows have smaller tiles.
 double mp_chip_fusion_padding(const mp_type_t *type, int32_t row, int32_t lane) {
   enum { LANES = 128, ROWS = 8 };
+  MP_ASSERT(lane >= 0 && lane < (int32_t)type->rank && row < (int32_t)type->rank);
   double factor = 1;
   const double lanes = (double)type->dims[lane];
   factor *= chip_fusion_kinds_round_up(lanes, LANES) / lanes;
@@ -441,8 +445,8 @@ double mp_chip_fusion_padding(const mp_type_t *type, int32_t row, int32_t lane) 
   return factor;
 }
 
-// An array lies in tiles of 8 x 128; the compiler lets the two dimensions be those that leave the
-// least of them empty.
+// The padding in tiles of 8 x 128 with dimension `lane` in the lanes, and the dimension in the
+// sublanes that needs the least.
 static double chip_fusion_kinds_least_with_lane(const mp_type_t *type, int32_t lane) {
   if (type->rank == 1) return mp_chip_fusion_padding(type, -1, 0);
   double least = INFINITY;

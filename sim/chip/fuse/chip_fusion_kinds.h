@@ -57,13 +57,13 @@ bool mp_chip_fusion_is_folded(const mp_value_t *value);
 // Whether an op divides floats by such a constant, which XLA replaces by a multiplication.
 bool mp_chip_fusion_is_scaling_quotient(const mp_op_t *op);
 
-// Whether the op's fusion can compute operand `operand` element by element. Tables of gathers and
-// updated arrays have to be in memory.
+// Whether the op's fusion can compute operand `operand` element by element. Updated arrays have to
+// be in memory, and except on GPUs tables of gathers.
 bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,
                           mp_chip_fusion_kind_t kind, uint32_t operand);
 
 // Whether an op is too expensive to be recomputed for each element of its broadcast.
-bool mp_chip_fusion_is_dear(const mp_op_t *op, const mp_work_t *work);
+bool mp_chip_fusion_is_expensive(const mp_op_t *op, const mp_work_t *work);
 
 // The elements of a value, and of an op's largest result.
 double mp_chip_fusion_value_count(const mp_value_t *value);

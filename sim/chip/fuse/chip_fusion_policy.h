@@ -1,17 +1,18 @@
-// What the compiler of a chip decides about fusions. The engine (chip_fusion.c) visits the ops and
-// asks for each of them; a policy keeps no state.
+// A compiler's decisions about fusions. The engine (chip_fusion.c) visits the ops and calls the
+// policy for each. A policy has no state.
 #ifndef MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_POLICY_H_
 #define MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_POLICY_H_
 
 #include "sim/chip/fuse/chip_fusion_impl.h"
 
 struct mp_chip_fusion_policy_t {
-  double row;        // elements of the longest row that a kernel keeps, if no figure says more
-  bool merges_last;  // siblings are merged when all else is decided, not as the ops are visited
+  double row;        // elements of the longest row that a kernel keeps, unless `fusion.row` sets it
+  bool merges_last;  // siblings are merged after all other decisions
   // Whether the user's fusion can compute the op.
   bool (*accepts)(const mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
                   const mp_chip_fusion_user_t *user);
-  // Whether the only user should compute the op, each element several times. NULL: always.
+  // Whether the only user should compute the op, although it reads elements several times. NULL:
+  // always.
   bool (*repeats)(const mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at);
   // Whether all users can and should compute the op. The first of them may write it for the others.
   bool (*should_copy)(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
@@ -20,19 +21,19 @@ struct mp_chip_fusion_policy_t {
   bool (*are_siblings)(const mp_chip_fusion_find_t *find, uint32_t a, uint32_t b);
 };
 
-extern const mp_chip_fusion_policy_t mp_chip_fusion_gpu;    // XLA's compiler for GPUs
+extern const mp_chip_fusion_policy_t mp_chip_fusion_gpu;    // XLA for GPUs
 extern const mp_chip_fusion_policy_t mp_chip_fusion_tpu;    // libtpu
-extern const mp_chip_fusion_policy_t mp_chip_fusion_plain;  // of which nothing is known
+extern const mp_chip_fusion_policy_t mp_chip_fusion_plain;  // no compiler described
 
-// ---- what policies share ----
+// ---- shared by policies ----
 
-// Whether nothing else reads what the op makes.
+// Whether a single fusion reads the op's results, and no op reads them from memory.
 static inline bool mp_chip_fusion_is_only_user(const mp_chip_fusion_find_t *find,
                                                const mp_chip_fusion_op_t *at) {
   return find->users.count == 1 && at->memory_use == MP_CHIP_FUSION_NONE;
 }
 
-// Whether the user's fusion iterates over the elements that the op makes, and reads each once.
+// Whether the user's fusion iterates over the op's elements, and reads each once.
 static inline bool mp_chip_fusion_reads_along(const mp_chip_fusion_find_t *find,
                                               const mp_chip_fusion_op_t *at,
                                               const mp_chip_fusion_user_t *user) {
@@ -48,7 +49,7 @@ static inline bool mp_chip_fusion_goes_through(const mp_chip_fusion_find_t *find
          !find->out->fusions.items[user->fusion].is_rows;
 }
 
-// Whether the op reduces rows, and the user's fusion goes through them again.
+// Whether the op reduces rows that the user's fusion reads again.
 static inline bool mp_chip_fusion_may_keep_rows(const mp_chip_fusion_find_t *find,
                                                 const mp_chip_fusion_op_t *at,
                                                 const mp_chip_fusion_user_t *user) {

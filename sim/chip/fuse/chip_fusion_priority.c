@@ -1,28 +1,29 @@
-// Whether XLA's compiler for GPUs computes a value in each kernel that reads it, or writes it once:
-// whichever its cost model takes to be faster (PriorityFusion, GpuPerformanceModel).
+// Decides by XLA's cost model for GPUs (PriorityFusion, GpuPerformanceModel) whether each reader
+// recomputes a value, or one kernel writes it.
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// The constants are those of xla/service/gpu/model/gpu_performance_model_base.h: how much of the
-// shorter one of compute and memory is hidden (kMemoryComputeParallelism), and how much faster
-// caches are (kL2CacheSpeedup, kL1CacheSpeedup).
+// Constants of xla/service/gpu/model/gpu_performance_model_base.h: the share of the shorter one of
+// compute and memory that overlaps with the other (kMemoryComputeParallelism), and the speed of
+// caches relative to HBM (kL2CacheSpeedup, kL1CacheSpeedup).
 #define CHIP_FUSION_PRIORITY_HIDDEN 0.95
 #define CHIP_FUSION_PRIORITY_L2     2.5
 #define CHIP_FUSION_PRIORITY_L1     8
-// Bytes of the cache of a multiprocessor (l1_cache_size_per_SM).
+// Bytes of a multiprocessor's cache (l1_cache_size_per_SM).
 #define CHIP_FUSION_PRIORITY_L1_BYTES (256.0 * 1024)
-// Cycles of an op that the compiler has not measured (kDefaultFlopsPerElement).
+// Cycles of an op that XLA has not measured (kDefaultFlopsPerElement).
 #define CHIP_FUSION_PRIORITY_CYCLES 3
-// The members of `fusion.again` up to this one are such cycles; an op without is this one.
+// The members of `fusion.again` before this one are cycles of ops. Stands for ops without a member.
 #define CHIP_FUSION_PRIORITY_CODES MP_FUSION_AGAIN_UNITS
 
 enum { CHIP_FUSION_PRIORITY_OPS_MOST = 32, CHIP_FUSION_PRIORITY_SOURCES_MOST = 32 };
 
-// Ops that are computed together, and the values that they read. Work and bytes are in bytes of
-// memory: what comes from there in the same time.
+// A kernel: its ops, and the values that they read. `work` is in bytes, too: those that HBM moves
+// in the time of the compute.
 typedef struct {
   const mp_op_t *ops[CHIP_FUSION_PRIORITY_OPS_MOST];
   const mp_value_t *sources[CHIP_FUSION_PRIORITY_SOURCES_MOST];
@@ -31,7 +32,7 @@ typedef struct {
   double work, written;
 } chip_fusion_priority_kernel_t;
 
-// Which of them an op is; CHIP_FUSION_PRIORITY_CODES: none.
+// The member of `fusion.again` for an op; CHIP_FUSION_PRIORITY_CODES: none.
 static int chip_fusion_priority_member(const mp_op_t *op) {
   if (mp_chip_fusion_is_scaling_quotient(op)) return MP_FUSION_AGAIN_MULTIPLY;
   switch (op->code) {
@@ -92,7 +93,7 @@ static uint32_t chip_fusion_priority_source(const chip_fusion_priority_kernel_t 
   return at;
 }
 
-// Adds what the op reads of a value, all of the value at most.
+// Adds the bytes that an op reads of a value, in total at most the whole value.
 static void chip_fusion_priority_add_source(chip_fusion_priority_kernel_t *kernel,
                                             const mp_op_t *op, uint32_t operand,
                                             const mp_value_t *value) {
@@ -106,7 +107,7 @@ static void chip_fusion_priority_add_source(chip_fusion_priority_kernel_t *kerne
       fmin(mp_work_bytes_of(value->type), kernel->read[at] + mp_work_bytes_read(op, operand));
 }
 
-// False: it is there already, or there are too many.
+// Adds an op; false: the kernel has the op, or too many.
 static bool chip_fusion_priority_add_op(chip_fusion_priority_kernel_t *kernel,
                                         const double *figures, const mp_op_t *op) {
   for (uint32_t i = 0; i < kernel->num_ops; ++i) {
@@ -118,8 +119,8 @@ static bool chip_fusion_priority_add_op(chip_fusion_priority_kernel_t *kernel,
   return true;
 }
 
-// Whether the value will have been fused with what reads it: producers of one elementwise op come
-// first, as that saves most.
+// Whether XLA fuses the value into its reader before it decides about the reader: elementwise
+// producers with an elementwise reader have the highest priority.
 static bool chip_fusion_priority_is_fused(const mp_chip_fusion_find_t *find,
                                           const mp_value_t *value, const mp_op_t *reader) {
   if (value->op == NULL || value->op->parent != reader->parent) return false;
@@ -131,7 +132,7 @@ static bool chip_fusion_priority_is_fused(const mp_chip_fusion_find_t *find,
          (entry->memory_use == MP_CHIP_FUSION_NONE && entry->first_use == MP_CHIP_FUSION_NONE);
 }
 
-// Adds an op, and what makes its operands element by element.
+// Adds an op, and the elementwise ops that are fused into it.
 static void chip_fusion_priority_add_chain(const mp_chip_fusion_find_t *find, const double *figures,
                                            const mp_op_t *op,
                                            chip_fusion_priority_kernel_t *kernel) {
@@ -150,7 +151,7 @@ static void chip_fusion_priority_add_chain(const mp_chip_fusion_find_t *find, co
   }
 }
 
-// The kernel of a fusion without `but`.
+// The kernel of a fusion without its read of `but`.
 static chip_fusion_priority_kernel_t chip_fusion_priority_reader(const mp_chip_fusion_find_t *find,
                                                                  const double *figures,
                                                                  uint32_t number,
@@ -183,7 +184,8 @@ static double chip_fusion_priority_both(double work, double bytes) {
   return work + bytes - CHIP_FUSION_PRIORITY_HIDDEN * fmin(work, bytes);
 }
 
-// Of what is read `times` times, the first time counts in full (ReadTimeWithDRAMHeuristic).
+// The cost of reading bytes `times` times: only the first read is from HBM
+// (ReadTimeWithDRAMHeuristic).
 static double chip_fusion_priority_read(const mp_chip_fusion_find_t *find, const double *figures,
                                         double bytes, double times) {
   double speedup = 1;
@@ -191,10 +193,11 @@ static double chip_fusion_priority_read(const mp_chip_fusion_find_t *find, const
   if (bytes < CHIP_FUSION_PRIORITY_L1_BYTES * figures[MP_FUSION_AGAIN_UNITS]) {
     speedup *= CHIP_FUSION_PRIORITY_L1;
   }
+  MP_ASSERT(bytes >= 0 && times >= 0);
   return bytes * fmin(times, 1) + bytes * fmax(times - 1, 0) / speedup;
 }
 
-// The bytes that a kernel reads, of what another one does not read anyway.
+// The cost of a kernel's reads, except of values that kernel `but` reads anyway.
 static double chip_fusion_priority_read_all(const mp_chip_fusion_find_t *find,
                                             const double *figures,
                                             const chip_fusion_priority_kernel_t *kernel,

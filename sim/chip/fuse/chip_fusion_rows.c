@@ -1,13 +1,11 @@
-// Which sums of rows XLA's compiler for GPUs has in one kernel with what comes of them.
+// GPUs: reductions of rows that XLA fuses with the ops that read the rows again.
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
 
-// No chain between a sum and where it is used is longer.
+// The longest chain of ops between a reduction and the op that reads the rows again.
 #define CHIP_FUSION_ROWS_OPS_MOST 16
-// Ops that are looked through for one.
-#define CHIP_FUSION_ROWS_DEPTH 8
 
-// Whether two ops make the same of the same values: the compiler has one of them.
+// Whether two ops compute the same from the same values: XLA deduplicates them.
 static bool chip_fusion_rows_are_equal(const mp_chip_fusion_find_t *find, const mp_op_t *a,
                                        const mp_op_t *b) {
   if (a == b) return true;
@@ -24,7 +22,7 @@ static bool chip_fusion_rows_are_equal(const mp_chip_fusion_find_t *find, const 
   return true;
 }
 
-// The op that reads a value, if there is one only; NULL: nobody, or several, or not in kernels.
+// The only op that reads a value; NULL: none, several, or one that reads it from memory.
 static const mp_chip_fusion_use_t *chip_fusion_rows_reader(const mp_chip_fusion_find_t *find,
                                                            const mp_value_t *value) {
   const mp_chip_fusion_value_t *entry;
@@ -55,7 +53,7 @@ const mp_value_t *mp_chip_fusion_rows_operand(const mp_chip_fusion_find_t *find,
   return only;
 }
 
-// Whether one value is made of the other by ops of one operand.
+// Whether one value is computed from the other by ops of one operand.
 static bool chip_fusion_rows_comes_of(const mp_chip_fusion_find_t *find, const mp_value_t *value,
                                       const mp_value_t *of) {
   for (uint32_t i = 0; i < CHIP_FUSION_ROWS_OPS_MOST && value != NULL; ++i) {
@@ -65,7 +63,7 @@ static bool chip_fusion_rows_comes_of(const mp_chip_fusion_find_t *find, const m
   return false;
 }
 
-// Whether an op has on one of its sides what both values are made of.
+// Whether an operand of the op, and the reduced value, are computed from the same value.
 static bool chip_fusion_rows_meet(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                   const mp_value_t *summed) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -82,8 +80,7 @@ static bool chip_fusion_rows_meet(const mp_chip_fusion_find_t *find, const mp_op
   return false;
 }
 
-// The op that reads again, for all elements of their rows, what comes of a sum; NULL: there is
-// none, or not one alone.
+// The op that reads the broadcast result of a reduction; NULL: none, or several.
 static const mp_op_t *chip_fusion_rows_end_of(const mp_chip_fusion_find_t *find,
                                               const mp_op_t *sum) {
   if (sum->num_results != 1) return NULL;
@@ -134,12 +131,13 @@ bool mp_chip_fusion_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *
   return false;
 }
 
-// How many more ops are looked through behind one: the compiler takes most conversions away.
+// The search depth after an op. Converts do not count, as XLA removes most of them.
 static uint32_t chip_fusion_rows_left(const mp_op_t *op, uint32_t depth) {
   return op->code == MP_OP_CONVERT ? depth : depth - 1;
 }
 
-// Whether a value, or one of a few that it is made of in kernels alone, is of such rows.
+// Whether a value is computed from rows and the broadcast of their reduction, by up to `depth`
+// elementwise ops in kernels.
 static bool chip_fusion_rows_has_end(const mp_chip_fusion_find_t *find, const mp_value_t *value,
                                      uint32_t depth) {
   if (value == NULL || value->op == NULL || depth == 0) return false;
@@ -165,7 +163,7 @@ bool mp_chip_fusion_follows_rows(const mp_chip_fusion_find_t *find, const mp_op_
   return chip_fusion_rows_has_end(find, mp_chip_fusion_root(op->operands[0]), OPS_MOST);
 }
 
-// The array that an op goes through, the first one of them; NULL: it goes through none.
+// The first array that an elementwise op reads; NULL: none.
 static const mp_value_t *chip_fusion_rows_first(const mp_chip_fusion_find_t *find,
                                                 const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
@@ -180,17 +178,17 @@ static const mp_value_t *chip_fusion_rows_first(const mp_chip_fusion_find_t *fin
   return NULL;
 }
 
-bool mp_chip_fusion_is_turned(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
-  bool is_turned = false;
+bool mp_chip_fusion_is_transposed(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  bool is_transposed = false;
   const mp_value_t *value = mp_chip_fusion_root(op->operands[0]);
   for (uint32_t i = 0; i < CHIP_FUSION_ROWS_OPS_MOST && value != NULL && value->op != NULL; ++i) {
-    if (value->op->code == MP_OP_DOT_GENERAL) return is_turned;
+    if (value->op->code == MP_OP_DOT_GENERAL) return is_transposed;
     if (value->op->code != MP_OP_TRANSPOSE) {
       value = chip_fusion_rows_first(find, value->op);
       continue;
     }
     const mp_index_list_t order = mp_op_ints(value->op, MP_ATTR_PERMUTATION);
-    is_turned |= order.count > 0 && order.values[order.count - 1] + 1 != (int64_t)order.count;
+    is_transposed |= order.count > 0 && order.values[order.count - 1] + 1 != (int64_t)order.count;
     value = mp_chip_fusion_root(value->op->operands[0]);
   }
   return false;

@@ -1,4 +1,5 @@
-// Which fusions become one because they read the same array.
+// Merges sibling fusions: fusions that iterate over the same array become one with several outputs.
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_policy.h"
 #include "sim/chip/rules/chip_rules.h"
@@ -7,6 +8,8 @@ static void chip_fusion_siblings_merge(mp_chip_fusion_find_t *find, uint32_t num
                                        uint32_t into) {
   mp_chip_fusion_t *from = &find->out->fusions.items[number], *to = &find->out->fusions.items[into];
   mp_chip_fusion_state_t *state = &find->states.items[number], *kept = &find->states.items[into];
+  MP_ASSERT(number != into && from->block == to->block);
+  MP_ASSERT(state->merged_into == MP_CHIP_FUSION_NONE && kept->merged_into == MP_CHIP_FUSION_NONE);
   uint32_t *end = &from->first_member;
   while (*end != MP_CHIP_FUSION_NONE) end = &find->out->members.items[*end].next;
   *end = to->first_member;
@@ -27,7 +30,8 @@ static void chip_fusion_siblings_merge(mp_chip_fusion_find_t *find, uint32_t num
   state->merged_into = into;
 }
 
-// The place of the first reader of what the op of a fusion makes, besides the fusion.
+// The place of the first reader of an op's results outside of fusion `number`, or `first` if
+// earlier.
 static uint32_t chip_fusion_siblings_needed(const mp_chip_fusion_find_t *find, uint32_t number,
                                             const mp_op_t *op, uint32_t first) {
   for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -45,7 +49,7 @@ static uint32_t chip_fusion_siblings_needed(const mp_chip_fusion_find_t *find, u
   return first;
 }
 
-// Whether what a fusion writes is read only after this place.
+// Whether a fusion's results are read only after this place.
 static bool chip_fusion_siblings_can_wait(const mp_chip_fusion_find_t *find, uint32_t number,
                                           uint32_t place) {
   uint32_t at = find->out->fusions.items[number].first_member, first = MP_CHIP_FUSION_NONE;
@@ -60,7 +64,7 @@ static bool chip_fusion_siblings_can_wait(const mp_chip_fusion_find_t *find, uin
   return first > place;
 }
 
-// Whether all that an op reads is there before this place, or made in its fusion.
+// Whether all operands of an op exist before this place, or are computed in its fusion.
 static bool chip_fusion_siblings_has_operands(const mp_chip_fusion_find_t *find, uint32_t number,
                                               const mp_op_t *op, uint32_t place) {
   mp_work_t work;
@@ -79,7 +83,7 @@ static bool chip_fusion_siblings_has_operands(const mp_chip_fusion_find_t *find,
   return true;
 }
 
-// Whether a fusion can run at this place already.
+// Whether a fusion can already run at this place.
 static bool chip_fusion_siblings_can_hurry(const mp_chip_fusion_find_t *find, uint32_t number,
                                            uint32_t place) {
   uint32_t at = find->out->fusions.items[number].first_member;
@@ -90,8 +94,8 @@ static bool chip_fusion_siblings_can_hurry(const mp_chip_fusion_find_t *find, ui
   return true;
 }
 
-// Whether two fusions that read the same array, the first one before the second one, go through it
-// in the same way.
+// Whether two fusions iterate over the array in the same way. The first one must be the earlier
+// one.
 static bool chip_fusion_siblings_are_alike(const mp_chip_fusion_find_t *find,
                                            const mp_chip_fusion_user_t *first,
                                            const mp_chip_fusion_user_t *second, double count) {
@@ -110,7 +114,7 @@ static bool chip_fusion_siblings_are_alike(const mp_chip_fusion_find_t *find,
          find->policy->are_siblings(find, first->fusion, second->fusion);
 }
 
-// Makes two fusions one, which runs where the second one would or where the first one would.
+// Merges two fusions, at the place of the second one if possible, else at that of the first one.
 static bool chip_fusion_siblings_try(mp_chip_fusion_find_t *find, const mp_chip_fusion_user_t *a,
                                      const mp_chip_fusion_user_t *b, double count) {
   if (!a->is_along || a->is_reused || !b->is_along || b->is_reused) return false;
@@ -141,6 +145,6 @@ void mp_chip_fusion_join_siblings(mp_chip_fusion_find_t *find, const mp_value_t 
       break;
     }
   }
-  // The places of users in the array have changed.
+  // Users may have moved in the array.
   find->users.count = num_users;
 }

@@ -1,16 +1,16 @@
-// The fusions of libtpu, and of a compiler of which nothing is known.
+// The policies of libtpu, and of chips without a described compiler.
 #include "sim/chip/fuse/chip_fusion_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// Whether the fusion does not compute an expensive op for each element of a broadcast.
+// Whether the fusion computes no expensive op for each element of a broadcast.
 static bool chip_fusion_tpu_is_cheap(const mp_chip_fusion_find_t *find,
                                      const mp_chip_fusion_op_t *at,
                                      const mp_chip_fusion_user_t *user) {
-  return !user->is_reused || !mp_chip_fusion_is_dear(at->op, &at->work) ||
+  return !user->is_reused || !mp_chip_fusion_is_expensive(at->op, &at->work) ||
          !mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_broadcast);
 }
 
-// Whether a matmul may end in the fusion that goes through its result.
+// Whether a matmul can join the fusion that iterates over its result.
 static bool chip_fusion_tpu_takes_matmul(const mp_chip_fusion_find_t *find,
                                          const mp_chip_fusion_op_t *at,
                                          const mp_chip_fusion_user_t *user) {
@@ -32,7 +32,7 @@ static bool chip_fusion_tpu_keeps_rows(const mp_chip_fusion_find_t *find,
          mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_rows);
 }
 
-// Whether a matmul may be done in the kernel of the one of which it makes an operand.
+// Whether a matmul can join the fusion whose matmul reads it as an operand.
 static bool chip_fusion_tpu_takes_operand(const mp_chip_fusion_find_t *find,
                                           const mp_chip_fusion_op_t *at,
                                           const mp_chip_fusion_user_t *user) {
@@ -48,7 +48,7 @@ static bool chip_fusion_tpu_accepts(const mp_chip_fusion_find_t *find,
            chip_fusion_tpu_takes_operand(find, at, user);
   }
   if (at->kind == MP_CHIP_FUSION_REDUCTION) return chip_fusion_tpu_keeps_rows(find, at, user);
-  // Slices are users of their own: what several of them read is not computed for each.
+  // A value that several slices of a fusion read is written, not recomputed for each.
   const bool is_read = user->num_slices < 2 || mp_chip_fusion_is_generator(at->op) ||
                        !mp_chip_rule(find->figures, MP_CHIP_RULE_several_slices);
   return at->kind == MP_CHIP_FUSION_LOOP && is_read && chip_fusion_tpu_is_cheap(find, at, user);
