@@ -13,7 +13,8 @@ from hlo_text import SHAPE, size_of
 
 LEAST, MOST, BATCHES = 256, 4096, 4
 PEAK = {"bf16": 1, "f32": 0.5, "f8": 2}  # of the dense peak in bf16
-MIXED = {("h100", "f8"), ("h200", "f8")}  # its rates are means of the matmul and the transpose of an operand (configs/chips/h100.yaml)
+# Rates that are means of the matmul and the transpose of an operand (configs/chips/h100.yaml); an H200 has H100's.
+MIXED = {("h100", "f8"), ("h200", "f8")}
 
 
 class Matmul(typing.NamedTuple):
