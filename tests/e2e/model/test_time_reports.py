@@ -55,6 +55,21 @@ def test_the_table_counts_collectives(tmp_path):
   assert drop_real(text) == drop_real(table)
 
 
+def test_the_table_says_how_much_rests_on_estimates():
+  """All that an H200 has is from an H100; a v5e's matmuls and sums are libtpu's."""
+  code = """
+      import json
+      print(minipod.time_report())
+      print(json.dumps([(p["unsure"], p["work"]) for p in json.loads(minipod.time_report("json"))[0]["programs"]]))
+      """
+  *table, numbers = run(code, topology="h200:4").strip().splitlines()
+  lines = [line for line in table if "rests on estimated or copied parameters" in line]
+  assert len(lines) == 2 and all(line.startswith("  100 % of this time") and len(line) <= 100 for line in lines)
+  assert all(unsure == pytest.approx(work) for unsure, work in json.loads(numbers))
+  *table, numbers = run(code).strip().splitlines()
+  assert not any("rests on" in line for line in table) and all(unsure < 0.005 * work for unsure, work in json.loads(numbers))
+
+
 def test_a_process_whose_client_stays_writes_its_table(tmp_path):
   run("""
       import os, ctypes, sys
