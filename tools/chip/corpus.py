@@ -120,13 +120,17 @@ def write_rows(chip, about, rows, folder=FOLDER):
 
 
 def interval(row, clock=None):
-  """Low and high seconds of a row. If the text knows only bytes, those of the final bundles, or infinity."""
-  if not row.get("irregular") and not row.get("unknown_loops"):
-    return row["low"], max(row["low"], row["high"])
+  """Low and high seconds of a row, with its final bundles if it has certain ones.
+
+  If the text knows only bytes, it is those of the bundles, or infinity.
+  """
+  is_open = row.get("irregular") or row.get("unknown_loops")
+  low, high = row["low"], math.inf if is_open else max(row["low"], row["high"])
   issued = by_bundles(row, clock) if clock and not row.get("unknown_loops") else None
   if issued is None:
-    return row["low"], math.inf
-  return max(row["low"], issued), max(row["low"], issued + row["bundle_waits"] * DMA_CYCLES / clock)
+    return low, high
+  waited = issued + row["bundle_waits"] * DMA_CYCLES / clock
+  return (max(low, issued), max(low, waited)) if is_open else (min(low, issued), max(high, waited))
 
 
 def by_bundles(row, clock):

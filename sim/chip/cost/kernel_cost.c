@@ -77,7 +77,8 @@ static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
 // done.
 static double kernel_cost_near(const mp_chip_t *chip, const mp_chip_fusion_t *fusion,
                                const mp_op_t *op) {
-  if (op->code == MP_OP_REVERSE && fusion->bytes == 0 && mp_vmem_is_known(chip)) return 0;
+  const bool is_moved = op->code == MP_OP_REVERSE || mp_chip_fusion_cumulative(op) >= 0;
+  if (is_moved && fusion->bytes == 0 && mp_vmem_is_known(chip)) return 0;
   enum { TIMES = 10 };
   const double all = fusion->bytes + fusion->vmem_bytes;
   const bool is_window = op->code == MP_OP_REDUCE_WINDOW || op->code == MP_OP_SELECT_AND_SCATTER;

@@ -11,6 +11,9 @@
 // Simple operations a second on 32-bit numbers: additions, comparisons, selections.
 double mp_vector_rate(const mp_chip_t *chip);
 
+// The simple operations of a function on elements, of a reduction for example; one at least.
+double mp_vector_region_operations(const mp_chip_t *chip, const mp_block_t *region, double times);
+
 // The seconds that an op takes on the vector unit; 0 of matmuls, and of what only moves elements.
 double mp_vector_seconds(const mp_chip_t *chip, const mp_op_t *op);
 

@@ -12,11 +12,13 @@
 
 // What a kernel does: operations on registers, registers that are loaded and stored, and seconds.
 typedef struct {
+  const mp_chip_t *chip;
   const mp_chip_figures_t *figures;
   const mp_layouts_t *layouts;
   double vector, loads, stores;
   double lanes;    // of the unit that moves elements across lanes
   double update;   // of writes to places that are no whole tiles
+  double moved;    // of kernels before that change layouts
   double chain;    // of sums of which each waits for the one before
   double latency;  // until the first result of the lanes' unit
 } vmem_work_t;
@@ -160,6 +162,19 @@ static void vmem_cost_reverse(vmem_work_t *work, const mp_op_t *op) {
   }
 }
 
+// A cumulative op: the dimension is moved out of the tiles, blocks of 128 are done in steps by
+// powers of two, and then the results of earlier blocks are added.
+static void vmem_cost_scan(vmem_work_t *work, const mp_op_t *op) {
+  const int64_t along = mp_chip_fusion_cumulative(op);
+  if (along < 0) return;
+  const double line = (double)op->operands[0]->type->dims[along];
+  const double steps = ceil(log2(fmax(fmin(line, MP_TILE_LANES), 1))) + 1;
+  const double each = 1 + mp_vector_region_operations(work->chip, op->regions[0], 1);
+  const double registers = vmem_cost_registers(work, &op->results[0]) * op->num_results;
+  work->vector += registers * steps * each;
+  work->moved += registers * mp_figure_or(work->figures->vmem_transpose, 0);
+}
+
 // ---- updates ----
 
 // The elements that an update has along a dimension of the array.
@@ -255,10 +270,15 @@ static double vmem_cost_in_place(const vmem_work_t *work, const mp_chip_fusions_
 typedef void (*vmem_op_t)(vmem_work_t *work, const mp_op_t *op);
 
 static const vmem_op_t g_ops[MP_OP_COUNT] = {
-    [MP_OP_SLICE] = vmem_cost_slice,    [MP_OP_CONCATENATE] = vmem_cost_concatenate,
-    [MP_OP_PAD] = vmem_cost_pad,        [MP_OP_BROADCAST_IN_DIM] = vmem_cost_broadcast,
-    [MP_OP_REDUCE] = vmem_cost_reduce,  [MP_OP_DYNAMIC_UPDATE_SLICE] = vmem_cost_update,
-    [MP_OP_SCATTER] = vmem_cost_update, [MP_OP_REVERSE] = vmem_cost_reverse,
+    [MP_OP_SLICE] = vmem_cost_slice,
+    [MP_OP_CONCATENATE] = vmem_cost_concatenate,
+    [MP_OP_PAD] = vmem_cost_pad,
+    [MP_OP_BROADCAST_IN_DIM] = vmem_cost_broadcast,
+    [MP_OP_REDUCE] = vmem_cost_reduce,
+    [MP_OP_DYNAMIC_UPDATE_SLICE] = vmem_cost_update,
+    [MP_OP_SCATTER] = vmem_cost_update,
+    [MP_OP_REVERSE] = vmem_cost_reverse,
+    [MP_OP_REDUCE_WINDOW] = vmem_cost_scan,
 };
 
 bool mp_vmem_is_known(const mp_chip_t *chip) {
@@ -269,7 +289,7 @@ mp_vmem_seconds_t mp_vmem_seconds(const mp_chip_t *chip, const mp_chip_fusions_t
                                   const mp_chip_fusion_t *fusion) {
   if (!mp_vmem_is_known(chip)) return (mp_vmem_seconds_t){0};
   const mp_chip_figures_t *figures = &chip->figures;
-  vmem_work_t work = {.figures = figures, .layouts = &fusions->layouts};
+  vmem_work_t work = {.chip = chip, .figures = figures, .layouts = &fusions->layouts};
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &fusions->members.items[at];
     if (g_ops[member->op->code] != NULL) g_ops[member->op->code](&work, member->op);
@@ -283,7 +303,7 @@ mp_vmem_seconds_t mp_vmem_seconds(const mp_chip_t *chip, const mp_chip_fusions_t
   const double loads = work.loads * mp_figure_or(figures->vmem_load, 0);
   const double stores = work.stores * figures->vmem_store + work.update;
   return (mp_vmem_seconds_t){
-      .vector = work.vector * VMEM_TILE / mp_vector_rate(chip) +
+      .vector = work.vector * VMEM_TILE / mp_vector_rate(chip) + work.moved +
                 vmem_cost_in_place(&work, fusions, fusion),
       .others = fmax(fmax(work.lanes, work.chain), fmax(loads, stores)),
       .latency = work.latency,

@@ -387,6 +387,9 @@ def test_bundles_count_for_programs_that_live_in_vmem(change, seconds):
   waits = row["bundle_waits"] * corpus.DMA_CYCLES / 1e9
   expected = (1e-5, math.inf) if seconds is None else (seconds, seconds + waits)
   assert corpus.interval(row, 1e9) == pytest.approx(expected)
+  row |= {"irregular": [], "high": 2e-4}
+  expected = (1e-5, 2e-4 if seconds is None else seconds + waits)
+  assert corpus.interval(row, 1e9) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("chip", corpus.chips())
