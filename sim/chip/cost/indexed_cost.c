@@ -1,5 +1,5 @@
-// Elements that are found by index: each access moves whole rows of the memory's tiles, and as many
-// accesses a second are made as the chip can.
+// Gathers, scatters, reversals and strided slices: accesses move whole granules, and a chip makes
+// so many per second.
 #include <math.h>
 
 #include "sim/chip/cost/irregular_cost.h"
@@ -7,18 +7,18 @@
 #include "sim/chip/fuse/lookup.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// A chip of which nothing is known moves 64 bytes at least, as caches do.
+// The granule of a chip without parameters: a line of a cache.
 #define INDEXED_GRANULE 64
-// What moves at least between a cache and a multiprocessor.
+// The granule between L2 and a multiprocessor.
 #define INDEXED_SECTOR 32
 
-// Accesses to an array: so many slices, of rows that lie in one piece.
+// Accesses to an array: slices of contiguous rows.
 typedef struct {
   double slices, rows, row_bytes;
   double table;  // bytes of the array
 } indexed_accesses_t;
 
-// The bytes that move, at least.
+// The bytes of all rows in whole granules.
 static double indexed_cost_bytes(const mp_chip_t *chip, const indexed_accesses_t *a) {
   const double granule = mp_figure_or(chip->figures.gather_granule, INDEXED_GRANULE);
   return a->slices * a->rows * ceil(a->row_bytes / granule) * granule;
@@ -79,7 +79,7 @@ double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- scatter ----
 
-// The dimensions of an update that are a window's; what is left are the indices.
+// An update's window dimensions are a slice; the others count slices.
 static indexed_accesses_t indexed_cost_of_scatter(const mp_op_t *op) {
   const mp_type_t *update = op->operands[op->num_operands / 2 + 1]->type;
   const mp_index_list_t window = mp_op_ints(op, MP_ATTR_UPDATE_WINDOW_DIMS);
@@ -96,8 +96,7 @@ static indexed_accesses_t indexed_cost_of_scatter(const mp_op_t *op) {
   };
 }
 
-// Sums can be made in any order, and are sorted first; other functions are applied one update after
-// the other.
+// Sums can be made in any order, so they are sorted first. Other functions are applied one by one.
 static bool indexed_cost_is_sum(const mp_op_t *op) {
   const mp_op_t *first = op->regions[0]->first;
   return first != NULL && (first->code == MP_OP_ADD || first->code == MP_OP_RETURN);
@@ -114,8 +113,8 @@ static double indexed_cost_update(const mp_chip_t *chip, const mp_op_t *op,
   return mp_figure_or(is_near ? figures->scatter_scalar : figures->scatter_far_scalar, each);
 }
 
-// The compiler of a TPU sorts the indices of sums with their places first, and looks the updates up
-// in this order: kernels on the indices alone.
+// libtpu first sorts the indices of sums with their positions, and gathers the updates in this
+// order: more kernels on the indices alone.
 static double indexed_cost_sort(const mp_chip_t *chip, const mp_op_t *op,
                                 const indexed_accesses_t *a) {
   enum { ARRAYS = 2, KERNELS = 3 };
@@ -134,10 +133,10 @@ double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- reverse ----
 
-// Elements that lie side by side change places one by one. On a TPU that goes for all that is in
-// one tile: what was measured on a v6e (openxla/xla issue 23191) is 65,000 x 2,000, whose rows
-// libtpu 0.0.52 puts across the lanes. The colours of an image (16 x 224 x 224 x 3) lie in no tile,
-// and the kernel that goes on with them reads these in another order.
+// Reversing the last dimension moves elements one by one; on a TPU, the elements of a tile.
+// Measured on a v6e (openxla/xla issue 23191): 65,000 x 2,000, whose rows libtpu 0.0.52 puts across
+// the lanes. The colours of an image (16 x 224 x 224 x 3) are not in tiles: their reader reads them
+// in another order.
 double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_type_t *type = op->results[0].type;
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
@@ -152,9 +151,9 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- elements that stand apart ----
 
-// A TPU takes elements out of the lanes, or puts them there with others between (the gradient of
-// such a slice), by a matmul with ones and zeros: the time of one goes by the elements with those
-// between. In other dimensions rows are read and written where they are.
+// A strided slice in the lanes of a TPU, or a pad with interior padding there (the slice's
+// gradient), is a matmul by ones and zeros, over all elements in the range. In other dimensions it
+// is free.
 double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_pad = op->code == MP_OP_PAD;
   const mp_index_list_t steps = mp_op_ints(op, is_pad ? MP_ATTR_INTERIOR_PADDING : MP_ATTR_STRIDES);

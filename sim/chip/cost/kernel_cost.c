@@ -1,5 +1,6 @@
-// From the parts of a kernel to its time: they run beside each other, behind a latency.
+// The time of a kernel from its parts, which overlap, and its latency.
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/base/assert.h"
 
 #include <math.h>
 
@@ -9,15 +10,15 @@
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// The first byte comes after a latency, and beside the first window that is read and the last one
-// that is written there is nothing else.
+// The latency of memory, and the time of the first read window and the last written one, with which
+// nothing overlaps.
 double mp_kernel_memory_latency(const mp_chip_t *chip, double bytes) {
   if (bytes == 0) return 0;
   const double ramp = fmin(bytes, mp_figure_or(chip->figures.memory_ramp, 0));
   return mp_figure_or(chip->figures.memory_latency, 0) + ramp / chip->memory_bandwidth;
 }
 
-// What streams through memory takes.
+// The seconds of bytes that stream through memory.
 static double kernel_cost_memory(const mp_chip_t *chip, double bytes) {
   return mp_kernel_memory_latency(chip, bytes) + bytes / chip->memory_bandwidth;
 }
@@ -37,8 +38,8 @@ static double kernel_cost_latency(const mp_chip_t *chip, double bytes) {
 
 typedef struct {
   double vector;     // seconds of the vector unit
-  double irregular;  // seconds of ops that have their own ways through memory
-  double before;     // seconds of kernels in front of it
+  double irregular;  // seconds of ops with an access pattern of their own
+  double before;     // seconds of kernels that run before it
   mp_matmul_ragged_t ragged;
 } kernel_parts_t;
 
@@ -51,8 +52,8 @@ static double kernel_cost_unread(const mp_matmul_ragged_t *ragged,
   return is_masked ? ragged->groups : 1;
 }
 
-// XLA for GPUs makes arrays of the first, second, ... words of all blocks of random bits, which the
-// next kernel lays side by side.
+// XLA for GPUs writes random bits word by word of all blocks; the next kernel interleaves the
+// words.
 static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_by_word = op->code == MP_OP_RNG_BIT_GENERATOR &&
                           chip->figures.compiler == MP_CHIP_COMPILER_GPU &&
@@ -61,8 +62,8 @@ static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
   return mp_kernel_copy_seconds(chip, 2 * mp_work_bytes_of(op->results[1].type));
 }
 
-// Of a select_and_scatter XLA for GPUs makes several kernels; `bytes` of this one are those of all
-// arrays that a program has of it, once each.
+// The other kernels that XLA for GPUs makes of a select_and_scatter. The bytes of this kernel have
+// each of its arrays once.
 static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
   const double kernels = mp_chip_fusion_selected_kernels(op);
   if (kernels == 0 || chip->figures.compiler != MP_CHIP_COMPILER_GPU ||
@@ -73,8 +74,7 @@ static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
          (kernels - 1) * chip->op_latency;
 }
 
-// Windows of what lies in VMEM are laid out anew there, which is so many times sooner
-// done.
+// Windows of arrays in VMEM change their layout there, which is ten times as fast.
 static double kernel_cost_near(const mp_chip_t *chip, const mp_chip_fusion_t *fusion,
                                const mp_op_t *op) {
   const bool is_moved = op->code == MP_OP_REVERSE || mp_chip_fusion_cumulative(op) >= 0;
@@ -143,8 +143,8 @@ static bool kernel_cost_writes_all(const mp_chip_fusions_t *fusions,
   return false;
 }
 
-// Whether the kernel of a matmul sums the rows of the result that it writes: the squares of a norm,
-// for example. The sums are taken over sublanes, so that rows are in the lanes.
+// Whether the kernel of a matmul also sums the rows of the result that it writes, for example the
+// squares of a norm. Such sums go over sublanes, so rows are in the lanes.
 static bool kernel_cost_sums_rows(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                   const mp_chip_fusion_t *fusion) {
   enum { ROWS_LEAST = 8192 };
@@ -178,7 +178,7 @@ static mp_matmul_streams_t kernel_cost_streams(const mp_chip_t *chip,
   }
   for (uint32_t i = 0; i < fusion->num_writes; ++i) {
     const mp_chip_fusion_access_t *access = &fusions->accesses.items[end + i];
-    // Rows are made in VMEM, where it is known what they take.
+    // The time of a softmax of rows in VMEM is `matmul.rows`.
     if (!streams.is_rows || access->space == MP_SPACE_HBM) {
       kernel_cost_add_write(chip, access, &streams);
     }
@@ -213,6 +213,7 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions
   if (work->work_class == MP_WORK_FREE || work->work_class == MP_WORK_COLLECTIVE) return 0;
   if (work->work_class == MP_WORK_SCALAR) return mp_kernel_scalar_seconds(chip);
   const kernel_parts_t parts = kernel_cost_parts(chip, fusions, fusion);
+  MP_ASSERT(bytes >= 0 && parts.vector >= 0 && parts.irregular >= 0 && parts.before >= 0);
   const double efficiency = chip->efficiency[work->work_class];
   if (work->matmul.batch > 0) {
     const double seconds = kernel_cost_matmul(chip, fusions, fusion, bytes, &parts);

@@ -1,27 +1,28 @@
-// Convolutions on a TPU: matmuls for each element of their window, with channels or images in the
-// lanes of tiles.
+// Convolutions on a TPU: a matmul for each element of the window, with channels or images in the
+// lanes.
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/cost/matmul_tpu_impl.h"
 
-// The step of a convolution is about so long.
+// The approximate length of a step, in seconds.
 #define MATMUL_CONVOLUTION_STEP 8e-6
-// A row of the window's elements is packed into k where the channels are so few, of any kernel that
-// has a step, and where they are so few of every one.
+// Up to so many channels, a row of the window is packed into k: if the convolution has strides, and
+// for any.
 #define MATMUL_CONVOLUTION_FEW_CHANNELS    8
 #define MATMUL_CONVOLUTION_PACKED_CHANNELS 16
-// With some more only rows that are longer than the lanes are.
+// Up to so many channels, if the packed row is longer than the lanes.
 #define MATMUL_CONVOLUTION_LONG_ROW_CHANNELS 48
 
-// What is multiplied of all elements of the windows: not the holes of a dilated input, as in the
-// gradient of a convolution with strides, whatever window meets them.
+// The share of a window's elements that is multiplied: not the holes of a dilated input, as in the
+// gradient of a convolution with strides.
 static double matmul_convolution_met(const mp_matmul_tpu_t *p) {
   return 1 / p->matmul->convolution.holes;
 }
 
 // ---- results that fill few lanes ----
 
-// Tiles of results with so much along their rows and their lanes, in each position of each group.
+// Tiles of the result, for each position and group.
 static double matmul_convolution_tiles(const mp_matmul_tpu_t *p, double rows, double lanes) {
   return p->matmul->convolution.out * p->matmul->batch * ceil(rows / MP_MATMUL_TPU_SUBLANES) *
          ceil(lanes / MP_MATMUL_TPU_LANES);
@@ -32,9 +33,9 @@ static double matmul_convolution_channels(const mp_matmul_tpu_t *p) {
   return p->matmul->convolution.channels / p->matmul->batch;
 }
 
-// With images in the lanes: features run through tiles that have all of a window in k. Infinite
-// where features fill the lanes, or nothing is known of it. Without groups images have to fill
-// them.
+// The seconds with images in the lanes and the whole window in k. Infinite if features fill the
+// lanes, if the chip has no parameter for it, or if images do not fill the lanes and there are no
+// groups.
 static double matmul_convolution_by_images(const mp_matmul_tpu_t *p) {
   const mp_work_convolution_t *c = &p->matmul->convolution;
   const double n = p->matmul->n;
@@ -49,8 +50,7 @@ static double matmul_convolution_by_images(const mp_matmul_tpu_t *p) {
 
 // ---- groups ----
 
-// Of one channel for each group, or where no more is known: a tile of the unit for each block of
-// channels and each element of the window.
+// One channel per group: a tile of the unit for each block of channels and element of the window.
 static double matmul_convolution_depthwise(const mp_matmul_tpu_t *p) {
   const mp_work_matmul_t *matmul = p->matmul;
   const double side = p->tile_columns, groups = matmul->batch;
@@ -60,8 +60,7 @@ static double matmul_convolution_depthwise(const mp_matmul_tpu_t *p) {
   return matmul->m * window * ceil(groups / at_once) * side * side * p->multiply;
 }
 
-// Groups of several channels are an outer dimension. The operand is laid out so before, and the
-// result back again.
+// Groups of several channels are an outer dimension. The operand and the result change layout.
 static double matmul_convolution_groups(const mp_matmul_tpu_t *p) {
   const mp_work_matmul_t *matmul = p->matmul;
   const mp_work_convolution_t *c = &matmul->convolution;
@@ -77,7 +76,7 @@ static double matmul_convolution_groups(const mp_matmul_tpu_t *p) {
 
 // ---- gradients ----
 
-// A gradient of weights: its windows are larger than its result. k is all of a window.
+// A gradient of weights, whose window exceeds its result, contracts over the whole window.
 static double matmul_convolution_gradient(const mp_matmul_tpu_t *p) {
   const mp_work_matmul_t *matmul = p->matmul;
   const mp_work_convolution_t *c = &matmul->convolution;
@@ -133,6 +132,7 @@ static double matmul_convolution_units(const mp_matmul_tpu_t *p) {
 
 double mp_matmul_convolution_seconds(const mp_matmul_tpu_t *p) {
   const double units = matmul_convolution_units(p);
+  MP_ASSERT(units > 0 && units < INFINITY);
   const mp_matmul_streams_t *s = &p->streams;
   double all = 0;
   for (int i = 0; i < MP_MATMUL_TPU_ARRAYS; ++i) all += p->bytes[i];

@@ -1,5 +1,6 @@
-// Matmuls of matrices on the unit for them, or on the vector unit.
+// Matmuls: chooses the formula of the chip.
 #include "sim/chip/cost/matmul_cost.h"
+#include "sim/base/assert.h"
 
 #include <math.h>
 
@@ -7,8 +8,8 @@ static double matmul_cost_round_up(double size, int32_t tile) {
   return tile <= 1 ? size : ceil(size / tile) * tile;
 }
 
-// The operations of a matmul whose one factor, [k, columns], lies in the matrix unit tile by tile,
-// while the other's rows run through it, some at a time.
+// The operations of a matmul with padding: tiles of [k, columns] are in the matrix unit, and rows
+// of the other operand run through it, eight at a time.
 static double matmul_cost_padded(const mp_chip_t *chip, const mp_work_matmul_t *matmul, double rows,
                                  double columns) {
   enum { ROWS_AT_ONCE = 8 };
@@ -17,13 +18,12 @@ static double matmul_cost_padded(const mp_chip_t *chip, const mp_work_matmul_t *
          matmul_cost_round_up(matmul->k, chip->matrix_rows);
 }
 
-// Whether the matrix unit multiplies such elements: not wider integers.
+// Whether the matrix unit multiplies elements of this type: not integers of more than 8 bits.
 static bool matmul_cost_has_unit(mp_dtype_t dtype) {
   return mp_dtype_is_float(dtype) || (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) <= 8);
 }
 
-// On the matrix unit with the better one of both factors in it, or on the vector unit, where small
-// matmuls and those of many small groups are sooner done.
+// On the matrix unit with the cheaper operand in it, or on the vector unit if that is faster.
 double mp_matmul_plain_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
   const double flops = 2 * matmul->batch * matmul->m * matmul->n * matmul->k;
   const double on_vector =
@@ -41,6 +41,7 @@ double mp_matmul_plain_seconds(const mp_chip_t *chip, const mp_work_matmul_t *ma
 }
 
 double mp_matmul_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
+  MP_ASSERT(kernel->efficiency > 0 && kernel->efficiency <= 1);
   const bool has_unit = matmul_cost_has_unit(kernel->matmul->dtype);
   if (has_unit && mp_matmul_is_tpu(chip)) return mp_matmul_tpu_seconds(chip, kernel);
   if (has_unit && mp_matmul_is_gpu(chip)) return mp_matmul_gpu_seconds(chip, kernel);

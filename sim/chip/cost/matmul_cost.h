@@ -1,6 +1,6 @@
-// What the kernel of a matmul of matrices or of a convolution takes on a chip, by what is known of
-// the chip (figures `matmul`): the units and windows of a TPU, the waves of a GPU, or no more than
-// the rates of its description. README.md has the formulas.
+// The time of a matmul's or convolution's kernel, by the chip's parameters (`matmul`): the units
+// and windows of a TPU, the waves of a GPU, or only the described rates. README.md has the
+// formulas.
 //
 // Pure functions; thread-safe.
 #ifndef MINIPOD_SIM_CHIP_COST_MATMUL_COST_H_
@@ -9,27 +9,27 @@
 #include "sim/chip/cost/chip.h"
 #include "sim/chip/fuse/chip_fusion.h"
 
-// A result that stays in VMEM is written so much faster, where no figure says more.
+// How much faster results are written to VMEM than to HBM, if the chip has no parameter for it.
 #define MP_MATMUL_SCRATCH_WRITE 1.45
 
-// The bytes of a matmul's kernel by what they are for. What lies in VMEM is none.
+// The bytes of HBM that a matmul's kernel moves, by their use. Arrays in VMEM have none.
 typedef struct {
-  double factors[2];    // what each factor is made of, in the kernel itself
-  double beside;        // what is read where the result is made: a residual, an optimizer's state
-  double narrow, wide;  // results of up to 16 bits an element, of more
+  double factors[2];       // read for each operand
+  double beside;           // read by the epilogue: a residual, an optimizer's state
+  double narrow, wide;     // results of up to 16 bits per element, and of more
   bool has_rows_in_lanes;  // the result has its rows in the lanes
-  bool is_near;            // nothing of it waits for memory: the launch is that in VMEM
-  bool is_rows;            // the softmax of the rows that it makes is in the kernel
-  bool is_rows_again;      // and other kernels make them again
+  bool is_near;            // all arrays are in VMEM: the launch is shorter
+  bool is_rows;            // the softmax of the result's rows is in the kernel
+  bool is_rows_again;      // and other kernels recompute the rows
 } mp_matmul_streams_t;
 
 typedef struct {
   const mp_work_matmul_t *matmul;
-  double bytes;           // that the kernel moves through memory: what is fused with it, too
-  double vector_seconds;  // of what is fused with it
-  double efficiency;      // the share of all rates that it reaches; (0, 1]
-  const mp_matmul_streams_t *streams;  // NULL: nothing is fused, and a TPU fetches one factor
-  double inner_seconds;                // of a matmul in the kernel that makes a factor; 0: none
+  double bytes;                        // that the kernel moves through HBM, fused ops included
+  double vector_seconds;               // of fused ops
+  double efficiency;                   // the share of all rates that the kernel reaches; (0, 1]
+  const mp_matmul_streams_t *streams;  // NULL: nothing is fused, and a TPU prefetches one operand
+  double inner_seconds;                // of a matmul in the kernel that makes an operand; 0: none
   const mp_work_matmul_t *inner;       // that matmul; NULL: none
   const mp_matmul_streams_t *inner_streams;
 } mp_matmul_kernel_t;
@@ -39,16 +39,16 @@ double mp_matmul_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel
 
 // ---- by kind of chip; without the bytes and the vector work of what is fused ----
 
-// On a chip of which only the rates are known; without the latency of its kernel.
+// Of a chip with described rates only; without the latency of the kernel.
 double mp_matmul_plain_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul);
 
-// The bandwidth of the chip's memory as it is described, of which figures are shares.
+// The described bandwidth of HBM; parameters are shares of it.
 static inline double mp_matmul_bandwidth(const mp_chip_t *chip) {
   return chip->memory_bandwidth / mp_figure_or(chip->figures.memory_share, 1);
 }
 
-// How much faster a result is written that stays in VMEM, one of up to 16 bits an element
-// or a wider one.
+// How much faster a result of up to 16 bits per element, or a wider one, is written to VMEM than to
+// HBM.
 static inline double mp_matmul_near_write(const mp_chip_t *chip, bool is_narrow) {
   const mp_figure_list_t *near = &chip->figures.matmul_near_write;
   const mp_figure_list_t *write = &chip->figures.matmul_write;
@@ -63,7 +63,7 @@ double mp_matmul_gpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *ke
 
 bool mp_matmul_is_tpu(const mp_chip_t *chip);
 double mp_matmul_tpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel);
-// Of a matmul in the kernel of another one, of which it makes a factor; without a launch.
+// Of a matmul that makes an operand of another one in its kernel; without a launch.
 double mp_matmul_inner_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul,
                                const mp_matmul_streams_t *streams);
 

@@ -1,21 +1,22 @@
-// Matmuls on a GPU: tiles of the result run in waves over the multiprocessors, and of a matmul
-// with few tiles k is split.
+// Matmuls on a GPU: tiles of the result run in waves over the multiprocessors. k is split if there
+// are few tiles.
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/cost/matmul_cost.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// Tiles that libraries choose among, rows and columns of the result.
+// Tiles of libraries: rows and columns of the result.
 static const double g_tiles[][2] = {{64, 64},   {64, 128},  {128, 64},
                                     {128, 128}, {128, 256}, {256, 128}};
-// Into how many parts k is split.
+// The numbers of parts of k.
 static const double g_splits[] = {1, 2, 4, 8, 16};
 
-// Parts of k are no shorter than this.
+// The shortest part of k.
 #define MATMUL_GPU_LEAST_PART 128
 // Channels of a convolution are padded to this many.
 #define MATMUL_GPU_CHANNELS 8
-// Of the vector rate, what convolutions on CUDA cores reach.
+// The share of the vector rate that convolutions on CUDA cores reach.
 #define MATMUL_GPU_CUDA_CORES 0.5
 
 // All rates in operations or bytes a second, times in seconds.
@@ -30,7 +31,7 @@ bool mp_matmul_is_gpu(const mp_chip_t *chip) {
   return chip->figures.matmul_bf16.count == MP_MATMUL_GPU_COUNT;
 }
 
-// Of the lists that a chip has, the one for such elements.
+// The parameters for elements of this kind.
 static const double *matmul_gpu_list(const mp_chip_t *chip, mp_flop_kind_t kind) {
   const mp_chip_figures_t *figures = &chip->figures;
   const bool is_narrow = kind == MP_FLOP_F8 || kind == MP_FLOP_S8 || kind == MP_FLOP_S4;
@@ -40,7 +41,7 @@ static const double *matmul_gpu_list(const mp_chip_t *chip, mp_flop_kind_t kind)
   return list->count == MP_MATMUL_GPU_COUNT ? list->each : figures->matmul_bf16.each;
 }
 
-// The peak of such matmuls: those of f32 with the highest precision are no TF32.
+// The peak rate. f32 with the highest precision does not run as TF32.
 static double matmul_gpu_peak(const mp_chip_t *chip, const mp_work_matmul_t *matmul,
                               mp_flop_kind_t kind) {
   const bool is_exact = kind == MP_FLOP_F32 && matmul->bf16_passes > 3;
@@ -78,11 +79,11 @@ static matmul_gpu_t matmul_gpu_of(const mp_chip_t *chip, const mp_work_matmul_t 
   return p;
 }
 
-// With such tiles and so many parts of k.
+// The seconds with such tiles and so many parts of k.
 static double matmul_gpu_waves(const matmul_gpu_t *p, const double tile[2], double parts) {
   const double k = ceil(p->k / parts), rows = tile[0], columns = tile[1];
   const double multiply = 2 * rows * columns * k * p->units / p->rate;
-  // What lies beside the matrices is neither loaded nor stored.
+  // Elements of a tile outside of the matrices are neither loaded nor stored.
   const double full_rows = fmin(rows, p->m), full_columns = fmin(columns, p->n);
   const double load = (full_rows + full_columns) * k * p->width / p->load;
   const double store = full_rows * full_columns * p->out_width / p->store;
@@ -103,11 +104,11 @@ static double matmul_gpu_best(const matmul_gpu_t *p) {
       if (parts == 1 || may) best = fmin(best, matmul_gpu_waves(p, g_tiles[i], parts));
     }
   }
+  MP_ASSERT(best > 0 && best < INFINITY);
   return best;
 }
 
-// Vectors by matrices are sums: those of a batch in a kernel of the compiler, one in the library's
-// kernel for that. All they do is to wait for the memory.
+// A vector by a matrix is a reduction, bound by memory.
 static double matmul_gpu_sum(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
   const mp_work_matmul_t *matmul = kernel->matmul;
   const double flops = 2 * matmul->batch * matmul->m * matmul->n * matmul->k;
@@ -130,7 +131,7 @@ double mp_matmul_gpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *ke
   } else {
     seconds = fmin(seconds, flops / chip->vector_flops / MATMUL_GPU_CUDA_CORES);
   }
-  // What only waits for memory asks for it at once: the launch has more in it than that.
+  // A kernel that is bound by memory has only the latency of a kernel, not the library's launch.
   const double moved = chip->op_latency + fmax(bytes, kernel->bytes) / p.memory;
   seconds = fmax(fmax(seconds, kernel->vector_seconds) + p.launch, moved);
   return seconds / kernel->efficiency;

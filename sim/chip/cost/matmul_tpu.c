@@ -1,4 +1,4 @@
-// Matmuls on a TPU: by windows (matmul_windows.c), or as a convolution (matmul_convolution.c).
+// Matmuls and convolutions on a TPU: rates, launches, and the work that overlaps with the units.
 #include <math.h>
 
 #include "sim/chip/cost/matmul_tpu_impl.h"
@@ -34,7 +34,7 @@ static void matmul_tpu_set_bytes(mp_matmul_tpu_t *p) {
 
 // ---- what goes through memory, where nobody says it ----
 
-// One operand, the larger one that is not too large, is fetched as a whole beside earlier work.
+// The operand that is prefetched as a whole: the larger one that fits.
 static int matmul_tpu_fetch(const mp_matmul_tpu_t *p) {
   const double lhs = p->bytes[MP_MATMUL_TPU_LHS], rhs = p->bytes[MP_MATMUL_TPU_RHS];
   const bool lhs_fits = lhs <= p->resident, rhs_fits = rhs <= p->resident;
@@ -111,13 +111,13 @@ static mp_matmul_tpu_t matmul_tpu_of(const mp_chip_t *chip, const mp_matmul_kern
   return p;
 }
 
-// A vector by a matrix is a sum over what is read, which the vector unit does.
+// A vector by a matrix is a reduction on the vector unit.
 static bool matmul_tpu_is_vector(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
   return matmul->convolution.window == 0 && (matmul->m <= 1 || matmul->n <= 1) &&
          mp_chip_rule(&chip->figures, MP_CHIP_RULE_matvec_reduction);
 }
 
-// What a softmax of 8 x 128 results takes in the kernel of their matmul.
+// The seconds of a softmax of 8 x 128 results in the kernel of their matmul.
 static double matmul_tpu_rows(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
   enum { LANES = 128 };
   const double once = mp_figure_or(chip->figures.matmul_rows, 0);
@@ -128,7 +128,7 @@ static double matmul_tpu_rows(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
          1e-9;
 }
 
-// The vector work beside a matmul. What a softmax of its rows does is the same for each tile.
+// The vector work that overlaps with a matmul. A softmax of its rows costs the same per tile.
 static double matmul_tpu_vector(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel,
                                 const mp_matmul_tpu_t *p) {
   const mp_work_matmul_t *matmul = kernel->matmul;
@@ -137,17 +137,17 @@ static double matmul_tpu_vector(const mp_chip_t *chip, const mp_matmul_kernel_t 
          matmul_tpu_rows(chip, p);
 }
 
-// What handing over the inner product's result counts as, in bytes that are written: it stays in
-// VMEM, in the type of the factor that it is.
+// The bytes that count as written for the inner matmul's result: it stays in VMEM, in the type of
+// the operand.
 static double matmul_tpu_handed(const mp_chip_t *chip, const mp_work_matmul_t *inner) {
   return inner->batch * mp_matmul_tpu_tiled(inner->m, inner->n) *
          (double)mp_dtype_bits(inner->result) / 8 /
          mp_figure_or(chip->figures.matmul_inner_write, MP_MATMUL_SCRATCH_WRITE);
 }
 
-// The seconds of a chain that goes through a batch matrix by matrix, both matmuls in each step:
-// some half of what handing over takes shows. With libtpu's cycles: 0.79 to 1.35 for six chains and
-// three MLPs on up to five chips, some of which were 1.8 as one matmul behind the other.
+// The seconds of a chain that runs both matmuls of one matrix of a batch per step. About half of
+// the time for the inner result shows. Compared with libtpu's cycles: 0.79 to 1.35 for six chains
+// and three MLPs on up to five chips; as one matmul after the other, some were at 1.8.
 static double matmul_tpu_pair(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel,
                               const mp_matmul_tpu_t *p) {
   static const double shown = 0.5;
@@ -160,15 +160,15 @@ static double matmul_tpu_pair(const mp_chip_t *chip, const mp_matmul_kernel_t *k
   return mp_matmul_windows_pair_seconds(p, &of, shown * handed / kernel->inner->batch);
 }
 
-// Beside the first windows that are read and the last ones that are written there is nothing.
+// Nothing overlaps with the first windows that are read and the last ones that are written.
 static double matmul_tpu_ramp(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
   if (kernel->matmul->convolution.window > 0) return 0;
   const double ramp = fmin(kernel->bytes, mp_figure_or(chip->figures.matmul_ramp, 0));
   return ramp / mp_matmul_bandwidth(chip) / kernel->efficiency;
 }
 
-// With its rows in the lanes, a result is copied into the usual layout afterwards, and what is read
-// beside it is copied before.
+// With rows in the lanes, the result is copied into the usual layout, and so is the input of the
+// epilogue.
 static double matmul_tpu_swaps(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
   if (!p->streams.has_rows_in_lanes) return 0;
   const double elements = p->matmul->batch * mp_matmul_tpu_tiled(p->matmul->m, p->matmul->n);
@@ -191,7 +191,7 @@ double mp_matmul_tpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *ke
   const double vector = matmul_tpu_vector(chip, kernel, &p);
   const double both = fmin(seconds + kernel->inner_seconds, matmul_tpu_pair(chip, kernel, &p));
   const double work = fmax(both, vector) / kernel->efficiency;
-  // The compiler's cycles, of which the figures are made, have the described bandwidth.
+  // The parameters are fitted to the compiler's cycles, which have the described bandwidth.
   const double least = kernel->bytes / mp_matmul_bandwidth(chip) / kernel->efficiency;
   const double launch = p.launch + matmul_tpu_ramp(chip, kernel);
   return fmax(work + launch, least) + matmul_tpu_swaps(chip, &p);

@@ -1,23 +1,23 @@
-// Matmuls on a TPU by windows: the compiler cuts a matmul into windows that lie in scratch
-// memory, two of each array, and goes through them step by step. While one window is multiplied,
-// the next one comes; the result of one leaves with the last part of k.
+// Matmuls on a TPU by windows: the compiler cuts a matmul into windows, two per array in VMEM, and
+// goes through them step by step. Transfers of the next window overlap with the units. A window of
+// the result is written with the last part of k.
+#include "sim/base/assert.h"
 #include "sim/chip/cost/matmul_tpu_impl.h"
 
-// Windows are no smaller than this, but for their last ones.
+// The smallest windows, except for the last ones of a dimension.
 #define MATMUL_WINDOWS_LEAST_SIDE 128
 #define MATMUL_WINDOWS_LEAST_K    256
-// Parts of k are at most this long, and of a long k shorter where both factors come from memory;
-// but for small results, whose windows have room.
+// The longest parts of k: shorter for a long k if both operands are in HBM, any for small results.
 #define MATMUL_WINDOWS_MOST_K  2048
 #define MATMUL_WINDOWS_LONG_K  4096
 #define MATMUL_WINDOWS_SHORT_K 1024
 #define MATMUL_WINDOWS_SMALL   (512.0 * 512.0)
-// With more room than this they may be longer.
+// With more room for windows than this, parts may be longer in proportion.
 #define MATMUL_WINDOWS_LARGE (26.0 * 1024 * 1024)
 // Sums are f32.
 #define MATMUL_WINDOWS_SUM_BYTES 4
 
-// Into how many parts m, n and k are cut.
+// The numbers of parts of m, n and k.
 static const double g_cuts[] = {1,  2,  3,  4,  5,  6,  7,  8,   10,  12,  14,  16,  20,  24, 28,
                                 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256, 384, 512};
 enum { NUM_CUTS = sizeof(g_cuts) / sizeof(g_cuts[0]) };
@@ -30,7 +30,7 @@ static bool matmul_windows_may_cut(double size, double least, double parts) {
   return parts == 1 || parts <= floor(size / least);
 }
 
-// Whether a cut into more parts of this size can be had.
+// Whether no cut has more parts than this one.
 static bool matmul_windows_is_finest(double size, double least, double parts) {
   for (int i = 0; i < NUM_CUTS; ++i) {
     if (g_cuts[i] > parts) return !matmul_windows_may_cut(size, least, g_cuts[i]);
@@ -41,9 +41,9 @@ static bool matmul_windows_is_finest(double size, double least, double parts) {
 // The windows of a cut: bytes, and seconds.
 typedef struct {
   double scratch;
-  double work;        // of the units in a step, with what a step takes
-  double factors[2];  // until a window of a factor is there
-  double result;      // until what belongs to a window of the result was read and written
+  double work;        // of the units in a step, with the overhead of a step
+  double factors[2];  // to fetch a window of an operand
+  double result;      // to read and write the arrays of a window of the result
 } matmul_windows_t;
 
 static matmul_windows_t matmul_windows_of(const mp_matmul_tpu_t *p,
@@ -66,7 +66,7 @@ static matmul_windows_t matmul_windows_of(const mp_matmul_tpu_t *p,
     if (s->factors[i] > 0) w.factors[i] = p->fetch + s->factors[i] * share / p->read;
   }
   if (cut->k > 1) {
-    // A result in f32 with nothing fused behind it is added up where it lies.
+    // A result in f32 without an epilogue is accumulated in its own window.
     const bool is_sum =
         p->out_width == MATMUL_WINDOWS_SUM_BYTES && s->beside == 0 && s->narrow == 0;
     if (!is_sum) w.scratch += elements * MATMUL_WINDOWS_SUM_BYTES;
@@ -76,8 +76,8 @@ static matmul_windows_t matmul_windows_of(const mp_matmul_tpu_t *p,
   return w;
 }
 
-// The steps go through k first, then through m. A factor's window comes again when it is another
-// one than in the step before.
+// The steps go through k first, then m, then n. An operand's window is fetched if it is not that of
+// the step before.
 static double matmul_windows_steps(const matmul_windows_cut_t *cut, const matmul_windows_t *w) {
   const double lhs = w->factors[0], rhs = w->factors[1], work = w->work;
   if (cut->k > 1) {
@@ -115,7 +115,7 @@ static double matmul_windows_seconds(const mp_matmul_tpu_t *p, const matmul_wind
   if (w.scratch > p->window && !matmul_windows_is_least(p->matmul, cut)) return INFINITY;
   const double batch = p->matmul->batch;
   if (cut->m * cut->n * cut->k > 1) return batch * matmul_windows_steps(cut, &w);
-  // Small matmuls of a batch are done together, as a window with more rows.
+  // Small matmuls of a batch share a step, as a window with more rows.
   const double together = fmax(1, fmin(batch, floor(p->window / 2 / w.scratch)));
   const double steps = ceil(batch / together);
   for (int i = 0; i < 2; ++i) {
@@ -143,7 +143,7 @@ double mp_matmul_windows_pair_seconds(const mp_matmul_tpu_t *p, const mp_matmul_
   return ceil(batch / together) * fmax(work, transfer) + fmin(work, transfer);
 }
 
-// The best one of the largest windows along k, of which smaller ones only take more steps.
+// Tries only the largest windows along k, because smaller ones take more steps.
 static double matmul_windows_best_along_k(const mp_matmul_tpu_t *p, matmul_windows_cut_t *cut) {
   enum { TRIED = 4 };
   double best = INFINITY;
@@ -171,5 +171,6 @@ double mp_matmul_windows_seconds(const mp_matmul_tpu_t *p) {
       best = fmin(best, matmul_windows_best_along_k(p, &cut));
     }
   }
+  MP_ASSERT(best < INFINITY);  // the finest cut is always taken
   return best;
 }

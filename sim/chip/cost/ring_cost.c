@@ -1,4 +1,5 @@
 #include "sim/chip/cost/ring_cost.h"
+#include "sim/base/assert.h"
 
 #include <math.h>
 
@@ -6,16 +7,16 @@
 #include "sim/chip/cost/matmul_cost.h"
 #include "sim/chip/cost/vector_cost.h"
 
-// So often a scattered result goes through memory: two that are added up and their sum, and a copy.
+// How often a scattered result goes through HBM: two summands, their sum, and a copy.
 #define RING_COST_SCATTER_PASSES 5
 
 typedef struct {
   double parts;
   double result;  // bytes of the whole matmul's result
-  bool is_near;   // a part and the result lie in VMEM
+  bool is_near;   // a part and the result are in VMEM
 } ring_cost_t;
 
-// Messages go both ways round, so that a part has what two members bring.
+// Messages go around in both directions, so each part has the data of two members.
 static ring_cost_t ring_cost_of(const mp_chip_t *chip, const mp_work_matmul_t *matmul, double bytes,
                                 const mp_ring_matmul_t *ring) {
   ring_cost_t cost = {.parts = ceil(ring->members / 2.0)};
@@ -44,8 +45,8 @@ static double ring_cost_part(const mp_chip_t *chip, const ring_cost_t *cost,
   const double written = (is_sum ? cost->result : cost->result / cost->parts) / faster;
   mp_matmul_streams_t near = {0};
   *(mp_dtype_bits(matmul.result) <= 16 ? &near.narrow : &near.wide) = written;
-  // Each writes the whole result, and all but the first have read it. What lies near is put
-  // together out of two messages, in a kernel that is launched as one that reads memory.
+  // If parts are summed, each writes the whole result, and all but the first read it. A part in
+  // VMEM is assembled from two messages, in a kernel with the launch of one that reads HBM.
   const double again = is_sum ? cost->result * (2 - 2 / cost->parts) : 0;
   const mp_matmul_kernel_t kernel = {.matmul = &matmul,
                                      .bytes = cost->is_near ? 1 : bytes / cost->parts + again,
@@ -54,7 +55,7 @@ static double ring_cost_part(const mp_chip_t *chip, const ring_cost_t *cost,
   return mp_matmul_seconds(chip, &kernel);
 }
 
-// What would be fused behind the matmul is a kernel of its own.
+// The epilogue of the matmul is a kernel of its own.
 static double ring_cost_behind(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                const mp_chip_fusion_t *fusion, const ring_cost_t *cost) {
   double vector = 0;
@@ -74,6 +75,7 @@ double mp_ring_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
   const double whole = mp_kernel_seconds(chip, fusions, fusion, bytes);
   const mp_work_matmul_t *matmul = &fusion->work.matmul;
   if (ring->kind == MP_RING_NONE || matmul->batch <= 0 || !mp_matmul_is_tpu(chip)) return whole;
+  MP_ASSERT(ring->members > 1);
   const ring_cost_t cost = ring_cost_of(chip, matmul, bytes, ring);
   double seconds = cost.parts * ring_cost_part(chip, &cost, fusion, bytes, ring) +
                    ring_cost_behind(chip, fusions, fusion, &cost);

@@ -1,6 +1,6 @@
-// What a matmul takes of which a compiler for TPUs makes a ring: parts of it, one after the other,
-// each beside messages that bring what the next one reads, or take away what it has made.
-// README.md has the formulas and what they come from.
+// The cost of a collective matmul on a TPU: its parts run one after the other, and each overlaps
+// with messages that bring the next part's operand, or take away the result of the part before.
+// README.md has the formulas and their sources.
 //
 // Pure functions; thread-safe.
 #ifndef MINIPOD_SIM_CHIP_COST_RING_COST_H_
@@ -11,9 +11,9 @@
 
 typedef enum {
   MP_RING_NONE,
-  MP_RING_OF_SLICES,    // of a gather: parts of the result
-  MP_RING_OF_SUMS,      // of a gather along k: each part adds to the result
-  MP_RING_OF_SCATTERS,  // parts of the result that are added to what comes from others
+  MP_RING_OF_SLICES,    // of an all_gather: each part is a part of the result
+  MP_RING_OF_SUMS,      // of an all_gather along k: each part adds to the result
+  MP_RING_OF_SCATTERS,  // parts of the result, added to those of other devices
 } mp_ring_matmul_kind_t;
 
 typedef struct {
@@ -21,8 +21,8 @@ typedef struct {
   uint32_t members;
 } mp_ring_matmul_t;
 
-// The seconds of all parts, without waiting for messages; no less than those of the matmul as a
-// whole, with which `bytes` go through memory.
+// The seconds of all parts, without waiting for messages; no less than those of the whole matmul,
+// which moves `bytes` through HBM.
 double mp_ring_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                        const mp_chip_fusion_t *fusion, double bytes, const mp_ring_matmul_t *ring);
 

@@ -1,5 +1,5 @@
-// The vector unit: its arithmetic, by kind of op, and what a kernel of a TPU does in VMEM besides:
-// loads, stores, and moves across the lanes and sublanes of registers.
+// The vector unit: its arithmetic by kind of op, and, for kernels of TPUs in VMEM, loads, stores
+// and moves across the lanes and sublanes of registers.
 //
 // Pure functions; thread-safe.
 #ifndef MINIPOD_SIM_CHIP_COST_VECTOR_COST_H_

@@ -85,7 +85,7 @@ new("outer_product_einsum_b64_1024", lambda x, y: jnp.einsum("bi,bj->bij", x, y)
 new("flip_images_b64_224_rgb", lambda x: x[:, :, ::-1] * 2, A((64, 224, 224, 3)),
     shows="mp_reverse_seconds: reversed pixels")
 new("rolling_window_mean_1024x8192_w64", lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 64), (1, 1), "VALID") / 64,
-    A((1024, 8192), F32), shows="staged_cost: windows along the lanes")
+    A((1024, 8192), F32), shows="irregular_cost: windows along the lanes")
 new("rolling_window_view_512x2048_w32", lambda x: jnp.stack([x[:, i:i + 2016] for i in range(32)], -1).std(-1),
     A((512, 2048), F32), shows="32 shifted reads of one array, reduced")
 new("complex_to_planes_4096", lambda z: jnp.stack([z.real, z.imag]), A((4096, 2048), C64),

@@ -16,11 +16,11 @@ opened("triangular_solve_512", lambda a, b: jax.scipy.linalg.solve_triangular(a,
 # ---- transforms ----
 
 new("fft_complex_256x4096", jnp.fft.fft, A((256, 4096), C64),
-    shows="twin_complex and staged_cost: lengths beyond 256")
+    shows="twin_complex and irregular_cost: lengths beyond 256")
 new("fft2_complex_16x256", jnp.fft.fft2, A((16, 256, 256), C64), shows="two dimensions")
 new("rfft_audio_64x16384", jnp.fft.rfft, A((64, 16384), F32), shows="a real side")
 new("fft_filter_real_part_128x2048", lambda x, h: jnp.fft.ifft(jnp.fft.fft(x) * h).real, A((128, 2048), F32),
-    A((2048,), C64), shows="staged_cost_is_of_real: real before, real part after")
+    A((2048,), C64), shows="irregular_cost: real before, real part after")
 new("long_convolution_hyena_b2_d64_l512", lambda x, h: jnp.fft.irfft(jnp.fft.rfft(x, 1024) * jnp.fft.rfft(h, 1024),
     1024)[..., :512],
     A((2, 64, 512), F32), A((64, 512), F32), shows="pads, transforms, elementwise products of complex numbers")

@@ -22,7 +22,7 @@ new("sort_f32_65536x64_rows", lambda x: jnp.sort(x, -1), A((65536, 64), F32),
 new("sort_columns_4096x512", lambda x: jnp.sort(x, 0), A((4096, 512), F32), shows="a sort along sublanes")
 new("argsort_rows_256x16384", lambda x: jnp.argsort(x, -1), A((256, 16384), F32), shows="a sort with places")
 new("sort_then_first_100", lambda x: jnp.sort(x, -1)[:, :100], A((256, 8192), F32),
-    shows="staged_cost: a sort of which only the front is used")
+    shows="sort_cost: a sort of which only the front is used")
 new("unique_counts_16K", lambda x: jnp.unique(x, return_counts=True, size=4096, fill_value=-1), A((16384,), I32),
     shows="a sort, comparisons of neighbours, scatters")
 new("searchsorted_64K_in_1M", lambda a, v: jnp.searchsorted(a, v), A((1 << 20,), F32), A((65536,), F32),
@@ -41,6 +41,6 @@ new("cumlogsumexp_b16_l4096_d256", lambda x: lax.cumlogsumexp(x, 1), A((16, 2048
 new("cumsum_of_product_b4_l2048", lambda x, w: jnp.cumsum(jax.nn.softplus(x @ w), 1), A((4, 2048, 1024), F32),
     A((1024, 512), F32), shows="cluster_accepts_is_made_again: what is expensive before a cumulative sum")
 new("top_k_100_of_65536_b64", lambda x: lax.top_k(x, 100), A((64, 65536), F32),
-    shows="staged_cost_best_tiles: lines along the lanes")
+    shows="sort_cost_best_tiles: lines along the lanes")
 new("top_k_50_of_128256_b4", lambda x: lax.top_k(x, 50), A((4, 128256), F32),
-    shows="staged_cost_best_tiles: eight lines or fewer")
+    shows="sort_cost_best_tiles: eight lines or fewer")
