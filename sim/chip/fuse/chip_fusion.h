@@ -59,11 +59,10 @@ typedef enum {
 
 typedef struct {
   const mp_value_t *value;
-  double bytes;          // on the chip, with the padding of tiles
-  mp_space_t space;      // set when spaces are assigned
-  uint8_t sides;         // of a read: mp_chip_fusion_side_t
-  uint32_t copy;         // of a read: the layout copy that is read instead, or MP_LAYOUT_NONE
-  bool is_read_outside;  // of a write: an op that is not in a fusion of the block reads it, too
+  double bytes;      // on the chip, with the padding of tiles
+  mp_space_t space;  // set when spaces are assigned
+  uint8_t sides;     // of a read: mp_chip_fusion_side_t
+  uint32_t copy;     // of a read: the layout copy that is read instead, or MP_LAYOUT_NONE
 } mp_chip_fusion_access_t;
 
 // A copy of an array into VMEM before a loop that reads it in each iteration, or of operands of

@@ -103,12 +103,9 @@ static mp_status_t chip_fusion_bytes_write_results(mp_chip_fusion_find_t *find, 
     if (find->compiler == MP_CHIP_COMPILER_GPU) share = fmin(share, 1);
     const double bytes = share * chip_fusion_bytes_tiled(find, entry, value);
     ++find->out->fusions.items[number].num_writes;
-    MP_RETURN_IF_ERROR(
-        MP_ARRAY_PUSH(find->arena, &find->out->accesses,
-                      (mp_chip_fusion_access_t){.value = value,
-                                                .bytes = bytes,
-                                                .copy = MP_LAYOUT_NONE,
-                                                .is_read_outside = entry->is_outside}));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
+        find->arena, &find->out->accesses,
+        (mp_chip_fusion_access_t){.value = value, .bytes = bytes, .copy = MP_LAYOUT_NONE}));
   }
   return NULL;
 }

@@ -31,7 +31,6 @@ typedef struct {
   double narrowed;      // the share of its bits that readers from memory keep; 0: no such readers
   uint32_t access;      // the access of `reader`
   uint32_t num_uses;    // the operands of ops that it is; counted on TPUs
-  bool is_outside;      // an op that is not in a fusion of its block reads it from memory
 } mp_chip_fusion_value_t;
 
 // The state of a fusion during the sweep.

@@ -23,27 +23,24 @@ mp_status_t mp_chip_fusion_use(mp_chip_fusion_find_t *find, const mp_value_t *va
 }
 
 static mp_status_t chip_fusion_uses_in_memory_at(mp_chip_fusion_find_t *find,
-                                                 const mp_value_t *value, bool is_outside,
-                                                 uint32_t place) {
+                                                 const mp_value_t *value, uint32_t place) {
   mp_chip_fusion_value_t *entry;
   MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, value, &entry));
   entry->narrowed = 1;
-  entry->is_outside |= is_outside;
   if (place < entry->memory_use) entry->memory_use = place;
   return NULL;
 }
 
-static mp_status_t chip_fusion_uses_in_memory(mp_chip_fusion_find_t *find, const mp_value_t *value,
-                                              bool is_outside) {
-  return chip_fusion_uses_in_memory_at(find, value, is_outside, find->place);
+static mp_status_t chip_fusion_uses_in_memory(mp_chip_fusion_find_t *find,
+                                              const mp_value_t *value) {
+  return chip_fusion_uses_in_memory_at(find, value, find->place);
 }
 
 mp_status_t mp_chip_fusion_use_all_in_memory(mp_chip_fusion_find_t *find, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (op->operands[i]->is_on_host) continue;
     if (mp_chip_fusion_makes_start(find->figures, op, i)) continue;
-    MP_RETURN_IF_ERROR(
-        chip_fusion_uses_in_memory(find, mp_chip_fusion_root(op->operands[i]), true));
+    MP_RETURN_IF_ERROR(chip_fusion_uses_in_memory(find, mp_chip_fusion_root(op->operands[i])));
   }
   return NULL;
 }
@@ -111,7 +108,6 @@ mp_status_t mp_chip_fusion_add_users(mp_chip_fusion_find_t *find, const mp_value
       continue;
     }
     const uint32_t place = find->states.items[number].place;
-    entry->is_outside = true;
     if (place < entry->memory_use) entry->memory_use = place;
   }
   if (entry->memory_use < *memory_use) *memory_use = entry->memory_use;
@@ -135,7 +131,7 @@ mp_status_t mp_chip_fusion_use_copied(mp_chip_fusion_find_t *find, const mp_valu
   mp_chip_fusion_value_t *entry;
   MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, value, &entry));
   const double share = fmax(entry->narrowed, chip_fusion_uses_share_of_bits(op));
-  MP_RETURN_IF_ERROR(chip_fusion_uses_in_memory(find, value, false));
+  MP_RETURN_IF_ERROR(chip_fusion_uses_in_memory(find, value));
   entry->narrowed = share;
   return NULL;
 }
@@ -145,12 +141,9 @@ mp_status_t mp_chip_fusion_find_in_memory(mp_chip_fusion_find_t *find,
                                           const mp_chip_fusion_user_t *user,
                                           const mp_value_t *value) {
   const bool is_gpu = find->compiler == MP_CHIP_COMPILER_GPU;
-  // On TPUs arrays that are updated in place are in HBM.
-  const bool is_outside =
-      at->kind == MP_CHIP_FUSION_UPDATE && find->compiler == MP_CHIP_COMPILER_TPU;
   // On GPUs the value has to exist when the op's fusion runs, not at the op's place.
   const uint32_t place = is_gpu ? find->states.items[user->fusion].place : find->place;
-  MP_RETURN_IF_ERROR(chip_fusion_uses_in_memory_at(find, value, is_outside, place));
+  MP_RETURN_IF_ERROR(chip_fusion_uses_in_memory_at(find, value, place));
   return chip_fusion_uses_part(find, value, at->op);
 }
 
