@@ -5,6 +5,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/chip/fuse/factor.h"
+#include "sim/chip/layout/tile_layout.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
@@ -426,47 +427,13 @@ bool mp_chip_fusion_scales(const mp_chip_figures_t *figures, const mp_op_t *op) 
 
 // ---- bytes ----
 
-static double chip_fusion_kinds_round_up(double size, double tile) {
-  return ceil(size / tile) * tile;
-}
-
-// Arrays with up to four rows have smaller tiles.
-double mp_chip_fusion_padding(const mp_type_t *type, int32_t row, int32_t lane) {
-  enum { LANES = 128, ROWS = 8 };
-  MP_ASSERT(lane >= 0 && lane < (int32_t)type->rank && row < (int32_t)type->rank);
-  double factor = 1;
-  const double lanes = (double)type->dims[lane];
-  factor *= chip_fusion_kinds_round_up(lanes, LANES) / lanes;
-  if (row >= 0) {
-    const double rows = (double)type->dims[row];
-    const double tile = rows > 4 ? ROWS : rows > 2 ? 4 : rows;
-    factor *= chip_fusion_kinds_round_up(rows, tile) / rows;
-  }
-  return factor;
-}
-
-// The padding in tiles of 8 x 128 with dimension `lane` in the lanes, and the dimension in the
-// sublanes that needs the least.
-static double chip_fusion_kinds_least_with_lane(const mp_type_t *type, int32_t lane) {
-  if (type->rank == 1) return mp_chip_fusion_padding(type, -1, 0);
-  double least = INFINITY;
-  for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
-    if (row != lane) least = fmin(least, mp_chip_fusion_padding(type, row, lane));
-  }
-  return least;
-}
-
 static double chip_fusion_kinds_least_padding(const mp_type_t *type) {
-  double least = INFINITY;
-  for (int32_t lane = 0; lane < (int32_t)type->rank; ++lane) {
-    least = fmin(least, chip_fusion_kinds_least_with_lane(type, lane));
-  }
-  return least;
+  return mp_tile_padding(type, mp_tile_layout_compact(type));
 }
 
 bool mp_chip_fusion_has_last_in_lanes(const mp_type_t *type) {
   if (type->rank == 0 || mp_work_bytes_of(type) == 0) return false;
-  const double last = chip_fusion_kinds_least_with_lane(type, (int32_t)type->rank - 1);
+  const double last = mp_tile_padding_by_lane(type, (int32_t)type->rank - 1);
   return last <= chip_fusion_kinds_least_padding(type);
 }
 
@@ -475,7 +442,7 @@ bool mp_chip_fusion_has_last_in_tiles(const mp_type_t *type) {
   const int32_t last = (int32_t)type->rank - 1;
   const double least = chip_fusion_kinds_least_padding(type);
   for (int32_t lane = 0; lane < last; ++lane) {
-    if (mp_chip_fusion_padding(type, last, lane) <= least) return true;
+    if (mp_tile_padding(type, (mp_tile_layout_t){lane, last, false}) <= least) return true;
   }
   return false;
 }
@@ -484,10 +451,10 @@ double mp_chip_fusion_part_padding(const mp_op_t *concatenation, const mp_type_t
   const mp_type_t *whole = concatenation->results[0].type;
   const int32_t rank = (int32_t)whole->rank;
   if (mp_work_bytes_of(part) == 0 || part->rank == 0) return 1;
-  const bool is_by_rows =
-      rank > 1 && part->rank == whole->rank &&
-      mp_chip_fusion_padding(whole, rank - 2, rank - 1) <= chip_fusion_kinds_least_padding(whole);
-  return is_by_rows ? mp_chip_fusion_padding(part, rank - 2, rank - 1)
+  const bool is_by_rows = rank > 1 && part->rank == whole->rank &&
+                          mp_tile_padding(whole, (mp_tile_layout_t){rank - 1, rank - 2, false}) <=
+                              chip_fusion_kinds_least_padding(whole);
+  return is_by_rows ? mp_tile_padding(part, (mp_tile_layout_t){rank - 1, rank - 2, false})
                     : chip_fusion_kinds_least_padding(part);
 }
 

@@ -122,10 +122,6 @@ const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const 
                                         mp_chip_fusion_kind_t kind, uint32_t operand,
                                         bool *out_is_reused);
 
-// The size in a TPU's tiles with dimension `lane` in the lanes and `row` in the sublanes (-1:
-// none), as a multiple of the size without padding.
-double mp_chip_fusion_padding(const mp_type_t *type, int32_t row, int32_t lane);
-
 // Whether the last dimension is in the lanes: no other dimension needs less padding there.
 bool mp_chip_fusion_has_last_in_lanes(const mp_type_t *type);
 // Whether the last dimension is in the tiles, in lanes or in sublanes.

@@ -4,6 +4,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/layout/tile_layout.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // ---- the layout of the table ----
@@ -44,15 +45,6 @@ static bool lookup_is_turned(const mp_op_t *op, mp_index_list_t sizes, int32_t l
   return false;
 }
 
-static double lookup_padding(const mp_type_t *type, int32_t lane) {
-  if (lane < 0) return mp_chip_fusion_tiled_bytes(type) / mp_work_bytes_of(type);
-  double least = type->rank == 1 ? mp_chip_fusion_padding(type, -1, lane) : INFINITY;
-  for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
-    if (row != lane) least = fmin(least, mp_chip_fusion_padding(type, row, lane));
-  }
-  return least;
-}
-
 mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
   const mp_type_t *type = op->operands[0]->type;
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
@@ -68,7 +60,8 @@ mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
   if (type->rank == 0 || mp_work_bytes_of(type) == 0) return out;
   out.is_turned = lookup_is_turned(op, sizes, out.lane);
   out.is_stepwise = out.lane >= 0 && lookup_moves(op, sizes, (uint32_t)out.lane);
-  out.padding = lookup_padding(type, out.lane);
+  out.padding = out.lane < 0 ? mp_tile_padding(type, mp_tile_layout_compact(type))
+                             : mp_tile_padding_by_lane(type, out.lane);
   MP_ASSERT(out.lane < (int32_t)type->rank && out.padding >= 1);
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/work/work.h"
 
 // How much a value's readers want a layout.
@@ -136,6 +137,7 @@ static void layout_assign_move_up(const layout_assign_t *a, mp_layout_copy_t *co
 }
 
 static mp_status_t layout_assign_add(layout_assign_t *a, const mp_layout_copy_t *copy) {
+  MP_ASSERT(copy->is_reshape || !mp_tile_layout_equal(copy->from, copy->to));
   mp_layout_copy_t added = *copy;
   layout_assign_move_up(a, &added);
   uint32_t *first = &a->out->first[added.value->id];
@@ -365,6 +367,11 @@ mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t num_values, mp
   for (uint32_t i = 0; i < end->num_operands; ++i) {
     const mp_tile_layout_t compact = mp_tile_layout_compact(end->operands[i]->type);
     MP_RETURN_IF_ERROR(layout_assign_need(&a, end->operands[i], end, compact));
+    // Main has compact results: those of another layout are copied.
+    MP_ASSERT(mp_tile_layout_equal(*layout_assign_of(&a, end->operands[i]), compact) ||
+              !layout_assign_has_tiles(end->operands[i]) ||
+              layout_assign_state(&a, end->operands[i])->is_any ||
+              mp_layouts_copy_for(out_layouts, end->operands[i], end) != MP_LAYOUT_NONE);
   }
   return NULL;
 }

@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/layout/tile_layout.h"
 
 static double layout_tiles_growth(int64_t size, double tile) {
@@ -17,7 +18,18 @@ double mp_tile_padding(const mp_type_t *type, mp_tile_layout_t layout) {
     const double tile = rows > 4 ? MP_TILE_SUBLANES : rows > 2 ? 4 : (double)rows;
     factor *= layout_tiles_growth(rows, tile);
   }
+  MP_ASSERT(factor >= 1);
   return factor;
+}
+
+double mp_tile_padding_by_lane(const mp_type_t *type, int32_t lane) {
+  double least =
+      type->rank == 1 ? mp_tile_padding(type, (mp_tile_layout_t){lane, -1, false}) : INFINITY;
+  for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
+    if (row == lane) continue;
+    least = fmin(least, mp_tile_padding(type, (mp_tile_layout_t){lane, row, false}));
+  }
+  return least;
 }
 
 mp_tile_layout_t mp_tile_layout_compact(const mp_type_t *type) {

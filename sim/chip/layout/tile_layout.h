@@ -24,6 +24,8 @@ static inline bool mp_tile_layout_equal(mp_tile_layout_t a, mp_tile_layout_t b) 
 
 // The bytes in tiles as a multiple of the bytes without padding. Few rows have smaller tiles.
 double mp_tile_padding(const mp_type_t *type, mp_tile_layout_t layout);
+// The same of the layouts with a dimension in the lanes: the least of them.
+double mp_tile_padding_by_lane(const mp_type_t *type, int32_t lane);
 // The layout with the least padding, the last dimensions among equals: that of the program's
 // arguments and results (libtpu's compact layout).
 mp_tile_layout_t mp_tile_layout_compact(const mp_type_t *type);

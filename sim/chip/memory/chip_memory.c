@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/memory/memory_impl.h"
 #include "sim/chip/rules/chip_rules.h"
 
@@ -54,6 +55,8 @@ static mp_status_t chip_memory_pack(mp_memory_places_t *places, uint32_t num_pos
   uint32_t position = 0;
   MP_RETURN_IF_ERROR(mp_memory_pack(places, scratch, &packed));
   MP_RETURN_IF_ERROR(mp_memory_find_peak(places, num_positions, scratch, &position, &most));
+  // Places that all have offsets do not overlap.
+  MP_ASSERT(packed >= most || places->count > MP_MEMORY_MOST_PACKED);
   space->temporaries = packed > most ? packed : most;
   return chip_memory_keep(places, position, arena, space);
 }

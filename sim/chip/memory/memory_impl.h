@@ -23,6 +23,9 @@ MP_NODISCARD mp_status_t mp_memory_find_places(
 
 // ---- memory_pack.c ----
 
+// Places that get offsets: smaller ones fill holes, so only their sum at the peak counts.
+enum { MP_MEMORY_MOST_PACKED = 4096 };
+
 // Sorts the places, largest first, gives them offsets and returns the bytes that they take
 // together. Working memory lies in `arena`.
 MP_NODISCARD mp_status_t mp_memory_pack(mp_memory_places_t *places, mp_arena_t *arena,

@@ -2,12 +2,8 @@
 // room, as XLA's heap simulator does it (GlobalDecreasingSizeBestFit).
 #include <stdlib.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/memory/memory_impl.h"
-
-enum {
-  // Smaller ones than the first so many fill holes: of them only the sum at the peak counts.
-  PACKED_AT_MOST = 4096,
-};
 
 static int memory_pack_compare(const void *left, const void *right) {
   const mp_memory_place_t *a = left, *b = right;
@@ -45,11 +41,13 @@ mp_status_t mp_memory_pack(mp_memory_places_t *places, mp_arena_t *arena, uint64
   *out_bytes = 0;
   if (places->count == 0) return NULL;
   qsort(places->items, places->count, sizeof(*places->items), memory_pack_compare);
-  const uint32_t count = places->count < PACKED_AT_MOST ? places->count : PACKED_AT_MOST;
+  const uint32_t count =
+      places->count < MP_MEMORY_MOST_PACKED ? places->count : MP_MEMORY_MOST_PACKED;
   const mp_memory_place_t **packed = MP_ARENA_ARRAY(arena, const mp_memory_place_t *, count);
   MP_RETURN_IF_NULL(packed);
   for (uint32_t i = 0; i < count; ++i) {
     mp_memory_place_t *place = &places->items[i];
+    MP_ASSERT(place->bytes > 0 && place->first <= place->last);
     place->offset = memory_pack_find_gap(place, packed, i);
     memory_pack_insert(packed, i, place);
     if (place->offset + place->bytes > *out_bytes) *out_bytes = place->offset + place->bytes;

@@ -1,5 +1,6 @@
 #include "sim/chip/memory/memory_values.h"
 
+#include "sim/base/assert.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 
 // ---- numbers ----
@@ -108,6 +109,7 @@ void mp_memory_extend(mp_memory_value_t *place, uint32_t at) {
 void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_value_t *b) {
   mp_memory_value_t *into = mp_memory_place_of(all, a), *from = mp_memory_place_of(all, b);
   if (into == from) return;
+  MP_ASSERT(into->value->is_on_host == from->value->is_on_host);
   // The set has the heir of the one that lives longer.
   if (from->last > into->last) {
     mp_memory_value_t *longer = from;
