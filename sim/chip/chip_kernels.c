@@ -1,7 +1,6 @@
 // Turns a fusion into a kernel with its time.
 #include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/chip_impl.h"
-#include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/kernel_cost.h"
 
 // The bytes that a fusion copies in addition to its accesses: arrays before an update in place, and
@@ -48,7 +47,7 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
       .name = mp_chip_step_name(fusion->hero),
       .work_class = work->work_class,
       .kind = work->matmul.batch > 0 ? mp_chip_flop_kind(work->matmul.dtype) : MP_FLOP_F32,
-      .flops = work->work_class == MP_WORK_FOREIGN ? mp_foreign_flops(fusion->hero) : work->flops,
+      .flops = mp_kernel_flops(b->chip, fusion),
       .transcendentals = work->transcendentals,
       .bytes = bytes,
       .seconds = chip_kernels_seconds(b, fusion, bytes, ring),

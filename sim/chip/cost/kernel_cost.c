@@ -207,6 +207,11 @@ static double kernel_cost_matmul(const mp_chip_t *chip, const mp_chip_fusions_t 
   return steps / efficiency + mp_matmul_seconds(chip, &matmul);
 }
 
+double mp_kernel_flops(const mp_chip_t *chip, const mp_chip_fusion_t *fusion) {
+  if (fusion->work.work_class == MP_WORK_FOREIGN) return mp_foreign_flops(fusion->hero);
+  return fusion->work.flops / fmax(mp_matmul_ragged_find(chip, fusion).groups, 1);
+}
+
 double mp_kernel_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                          const mp_chip_fusion_t *fusion, double bytes) {
   const mp_work_t *work = &fusion->work;

@@ -11,6 +11,8 @@
 // The seconds of a fusion's kernel that moves so many bytes through memory, with its latency.
 double mp_kernel_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                          const mp_chip_fusion_t *fusion, double bytes);
+// Its operations: of a ragged_dot, those of the rows that a group has.
+double mp_kernel_flops(const mp_chip_t *chip, const mp_chip_fusion_t *fusion);
 
 // The seconds of a kernel that does nothing but move so many bytes; of one on single elements.
 double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes);
