@@ -1,11 +1,13 @@
 """Layers of train_step.py: norms, attention, and feed forward layers, also with experts."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 import attention
-from settings import BATCH_AXES, BETWEEN, alone, c, drop, named, product, quantize, spread
+from settings import BATCH, BATCH_AXES, BETWEEN, SHARDS, alone, c, drop, named, product, quantize, spread
 
 
 def norm(x, scale):
@@ -112,7 +114,7 @@ def places(l, x, w):
 
 
 def feed_experts(l, x, w):
-  shares = places(l, x, w)
+  shares = spread(places(l, x, w), BATCH)
   axes = tuple(axis for axis in BATCH_AXES if axis != "expert")
   here = lambda y: spread(y, P("expert" if c.expert > 1 else None, axes, None, "tensor"))
   inside = here(jnp.einsum("bsm,bsec->ebcm", x, (shares != 0).astype(x.dtype)))
@@ -133,23 +135,26 @@ def grouped(x, w, sizes):
   return jax.lax.ragged_dot(x, w, sizes, preferred_element_type=jnp.bfloat16)
 
 
-@jax.custom_vjp
-def grouped_float8(x, w, sizes):
-  return grouped_forward(x, w, sizes)[0]
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def grouped_float8(x, w, sizes, axis):
+  """With an axis, each device has a part of `w` along it, and the parts are gathered in float8."""
+  return grouped_forward(x, w, sizes, axis)[0]
 
 
-def grouped_forward(x, w, sizes):
+def grouped_forward(x, w, sizes, axis):
   x, w = quantize(x, jnp.float8_e4m3fn), quantize(w, jnp.float8_e4m3fn)
+  if axis:
+    w = jax.lax.all_gather(w, "fsdp", axis=axis, tiled=True)
   return grouped(x, w, sizes), (x, w, sizes)
 
 
-def grouped_backward(saved, g):
+def grouped_backward(axis, saved, g):
   x, w, sizes = saved
   g = quantize(g, jnp.float8_e5m2)
   dx = grouped(g, w.swapaxes(1, 2), sizes)
   numbers = jax.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
   dw = jax.lax.ragged_dot_general(x, g, sizes, numbers, preferred_element_type=jnp.bfloat16)
-  return dx, dw, None
+  return dx, jax.lax.psum_scatter(dw, "fsdp", scatter_dimension=axis, tiled=True) if axis else dw, None
 
 
 grouped_float8.defvjp(grouped_forward, grouped_backward)
@@ -159,7 +164,8 @@ def feed_sorted(l, x, w):
   """Experts without a capacity, as in MaxText's sparse matmuls: rows are sorted by expert on each device, which has all
   experts of a layer for its part of the hidden units.
   """
-  matmul = grouped_float8 if c.quantized == "float8" else grouped
+  def matmul(x, w, sizes, axis):
+    return grouped_float8(x, w, sizes, axis * c.parts) if c.quantized == "float8" else grouped(x, w, sizes)
 
   def here(x, route, gate, up, down):
     b, s, e = x.shape
@@ -168,13 +174,14 @@ def feed_sorted(l, x, w):
     order = jnp.argsort(which.reshape(-1))
     sizes = jnp.bincount(which.reshape(-1), length=l.experts).astype(jnp.int32)
     inside = sorted_rows(jnp.repeat(rows, l.chosen, axis=0), order)
-    hidden = getattr(jax.nn, c.activation or "silu")(matmul(inside, gate, sizes)) * matmul(inside, up, sizes)
-    outside = sorted_rows(matmul(hidden, down, sizes), jnp.argsort(order)).reshape(b * s, l.chosen, e)
+    hidden = getattr(jax.nn, c.activation or "silu")(matmul(inside, gate, sizes, 1)) * matmul(inside, up, sizes, 1)
+    outside = sorted_rows(matmul(hidden, down, sizes, 2), jnp.argsort(order)).reshape(b * s, l.chosen, e)
     out = jnp.einsum("rce,rc->re", outside, jax.nn.softmax(best).astype(x.dtype)).reshape(x.shape)
     return jax.lax.psum(out, "tensor") if c.tensor > 1 else out
 
   whole = P(BATCH_AXES)
-  wide, narrow = P(None, None, "tensor"), P(None, "tensor", None)
+  part = "fsdp" if c.parts else None
+  wide, narrow = P(None, part, "tensor"), P(None, "tensor", part)
   call = jax.shard_map(here, in_specs=(whole, P(), wide, wide, narrow), out_specs=whole, check_vma=False)
   return call(x, w["route"], w["gate"], w["up"], w["down"])
 
@@ -217,20 +224,20 @@ def several(kinds, positions, x, ws):
 def weights_of(l):
   """The shape and sharding of each weight of a layer."""
   e, h, f = c.emb, l.heads * l.value_dim, l.mlp
-  into, out = P("fsdp", "tensor"), P("tensor", "fsdp")
-  kv = into if l.kv % c.tensor == 0 else P("fsdp")
+  into, out = P(SHARDS, "tensor"), P("tensor", SHARDS)
+  kv = into if l.kv % c.tensor == 0 else P(SHARDS)
   own = {"o": ((h, e), out), "norm1": ((e,), P()), "norm2": ((e,), P())}
   if l.latent:
     n, plain, placed = l.heads, l.latent["plain"], l.latent["placed"]
-    own |= {"q_down": ((e, l.latent["q"]), P("fsdp")), "q": ((l.latent["q"], n * (plain + placed)), into),
-            "kv_down": ((e, l.latent["kv"] + placed), P("fsdp")),
+    own |= {"q_down": ((e, l.latent["q"]), P(SHARDS)), "q": ((l.latent["q"], n * (plain + placed)), into),
+            "kv_down": ((e, l.latent["kv"] + placed), P(SHARDS)),
             "kv": ((l.latent["kv"], n * (plain + l.value_dim)), into),
             "norm_q_down": ((l.latent["q"],), P()), "norm_kv_down": ((l.latent["kv"],), P())}
   else:
     own |= {"q": ((e, l.heads * l.head_dim), into), "k": ((e, l.kv * l.head_dim), kv)}
     if not l.same_kv:
       own["v"] = (e, l.kv * l.head_dim), kv
-  own |= feed_weights(l, e, f, into, out)
+  own |= feed_weights(l, e, f)
   if c.post:
     own |= {"norm3": ((e,), P()), "norm4": ((e,), P())}
   if c.bias:
@@ -238,7 +245,9 @@ def weights_of(l):
   return own | {f"norm_{name}": ((l.head_dim,), P()) for name in c.normed}
 
 
-def feed_weights(l, e, f, into, out):
+def feed_weights(l, e, f):
+  shards = "fsdp" if l.experts else SHARDS
+  into, out = P(shards, "tensor"), P("tensor", shards)
   own = {"up": ((e, f), into), "down": ((f, e), out)}
   if c.gated:
     own["gate"] = (e, f), into
@@ -248,4 +257,4 @@ def feed_weights(l, e, f, into, out):
   shared = {f"shared_{name}": ((l.shared * shape[0], shape[1]) if name == "down" else (shape[0], l.shared * shape[1]), spec)
             for name, (shape, spec) in own.items() if l.shared}
   own = {name: ((l.experts, *shape), P(experts, *spec)) for name, (shape, spec) in own.items()}
-  return own | shared | {"route": ((e, l.experts), P("fsdp"))}
+  return own | shared | {"route": ((e, l.experts), P(SHARDS))}

@@ -108,11 +108,14 @@ def operations():
     pairs = [(i, (i + 1) % len(devices)) for i in range(len(devices))]
     return mapped(lambda x: jax.lax.ppermute(x, "i", pairs), mesh, P("i"), P("i"), (len(devices) * size // 4,), jnp.float32)
 
-  def decode_attention(batch, context):  # 64 heads of queries and 8 of keys and values, 128 wide
+  def decode_attention(batch, context):  # cuDNN's kernel: 64 heads of queries and 8 of keys and values, 128 wide
+    config = {"cudnn_fmha_backend_config": {"intermediate_tensor_shape": {"dimensions": [
+        str(n) for n in (batch, 64, 1, context)]}, "mask_type": "NO_MASK"}}
+
     def attend(q, k, v):
-      scores = jnp.einsum("bghd,bsgd->bghs", q, k).astype(jnp.float32)
-      return jnp.einsum("bghs,bsgd->bghd", jax.nn.softmax(scores).astype(q.dtype), v)
-    return attend, [make((batch, 8, 8, 128), jnp.bfloat16), *[make((batch, context, 8, 128), jnp.bfloat16)] * 2]
+      return jax.ffi.ffi_call("__cudnn$fmhaSoftmax", jax.ShapeDtypeStruct(q.shape, q.dtype), custom_call_api_version=1,
+                              legacy_backend_config=json.dumps(config))(q, k, v)
+    return attend, [make((batch, 1, 64, 128), jnp.bfloat16), *[make((batch, context, 8, 128), jnp.bfloat16)] * 2]
 
   def psum(n):
     mesh = Mesh(devices, ("i",))

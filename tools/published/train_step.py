@@ -43,7 +43,8 @@ iteration of a scan.  `same_kv`: values are keys before they are rotated.  `late
 attention ("q", "kv", "plain", "placed", "value").  `bias`: scores have biases by distance, as in T5; without `flash`.
 `causal`: whether a kernel's mask is (true); without, it has no mask.
 
-`quantized`: "float8" makes matmuls with weights in float8, with fixed scales.  `optimizer`: adam, adafactor or sgd.
+`quantized`: "float8" makes matmuls with weights in float8, with fixed scales; with `parts`, matrices of experts without a
+capacity are gathered in float8, too.  `optimizer`: adam, adafactor or sgd.
 
 `remat`: "full" keeps the input of each layer, "minimal" what products with weights make, and a list the values of these
 names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait for the backward pass in the host's memory.
@@ -59,7 +60,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
 import layers
 import minipod
-from settings import AXES, BATCH, BATCH_AXES, BETWEEN, BLOCKS, c, spread
+from settings import AXES, BATCH, BATCH_AXES, BETWEEN, BLOCKS, SHARDS, c, spread
 
 
 # ---- the model ----
@@ -114,9 +115,9 @@ def weights():
     if c.scan:
       return [{name: ((count, *shape), P(None, *spec)) for name, (shape, spec) in one.items()} for one in own]
     return [own] * count
-  embeddings = {"embed": ((c.vocab, c.emb), P("tensor", "fsdp"))}
+  embeddings = {"embed": ((c.vocab, c.emb), P("tensor", SHARDS))}
   if not c.tied:
-    embeddings["unembed"] = ((c.emb, c.vocab), P("fsdp", "tensor"))
+    embeddings["unembed"] = ((c.emb, c.vocab), P(SHARDS, "tensor"))
   return {"layers": [block(*each) for each in BLOCKS], **embeddings}
 
 

@@ -79,7 +79,7 @@ TRAINING = [
        {**MOE_754B, "batch": 256 * n, "data": n}) for name, n, mfu in (("", 1, "MFU 0.381"), ("-4x", 4, "MFU 0.353"))),
     ("7x", "7x-gemma4-31b", "7x:4x4x4", 12.2024, "Gemma 4 31B", GEMMA4_31B),
     *(("7x", f"7x-dsv3-256-{name}", "7x:4x8x8", seconds, f"DeepSeek-V3 671B {name}", {**DEEPSEEK, **other})
-      for name, seconds, other in (("bf16", 26.7904, {}), ("fp8", 22.0772, {"quantized": "float8"}))),
+      for name, seconds, other in (("bf16", 26.7904, {}), ("fp8", 22.0772, {"quantized": "float8", "parts": True}))),
     ("7x", "7x-qwen3-235b-256-fp8", "7x:4x8x8", 27.6715, "Qwen3-235B-A22B fp8", QWEN_MOE),
     *(("h100, Pax", f"h100-gpt3-5b-{dtype}-{8 * n}", f"h100:8 slices:{n}", seconds, f"GPT-3 5B {dtype} (Pax)",
        {**PAX_5B, **other, "batch": 32 * n, "data": n})
@@ -121,7 +121,7 @@ OPERATIONS = [
       for rows, seconds in ((64, 2.26207e-5), (256, 4.93854e-5), (1024, 1.55262e-4), (4096, 5.76322e-4), (16384, 2.25249e-3))),
     ("matmuls", "7x-matmul-2048-helion", "7x:1x1x1", 2.288e-5, "bf16, n = 2,048", ("product", 2048)),
     ("matmuls", "b200-f16-4096x4096x8192-cublas", "b200:1", 1.928e-4, "f16, 4,096 x 4,096 x 8,192", ("rectangle", 4096, 4096, 8192)),
-    *(("decode attention a100", f"a100-decode-b{batch}-kv{context}", "a100:1", seconds, f"{batch} queries, {context} tokens each",
+    *(("decode attention a100", f"a100-decode-b{batch}-kv{context}", "a100:1 memory.bandwidth:1935GB/s", seconds, f"{batch} queries, {context} tokens each",
        ("decode_attention", batch, context)) for batch, context, seconds in (
            (1, 2048, 1.6032e-5), (8, 2048, 5.7633e-5), (32, 2048, 1.71612e-4), (128, 2048, 6.47489e-4), (1, 8192, 3.6833e-5),
            (8, 8192, 1.67746e-4), (32, 8192, 6.50659e-4), (128, 8192, 2.50566e-3), (8, 32768, 6.84999e-4), (128, 32768, 9.93571e-3))),
