@@ -115,9 +115,7 @@ EXCEPT = {
 # Folders, files and patterns of files that are not read: why.
 SKIP = {
     "sim/chip/cost/*.[ch]": "comments are not rewritten yet",
-    "sim/chip/layout/*.[ch]": "the same",
     "sim/chip/memory/*.[ch]": "the same",
-    "sim/chip/spaces/*.[ch]": "the same",
     "sim/chip/chip_copies.c": "the same",
     "tests/unit/chip": "its tests are rebuilt with it",
     "tests/words.py": "has all the patterns",

@@ -4,7 +4,7 @@
 #include "sim/base/hash.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/chip/fuse/factor.h"
+#include "sim/chip/fuse/matmul_operand.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
@@ -28,9 +28,9 @@ mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) 
   // The compiler's own kernel for this matmul reads any layout.
   if (mp_chip_fusion_is_sum(figures, op)) return NULL;
   for (uint32_t i = 0; i < 2; ++i) {
-    const mp_matmul_factor_t operand = mp_matmul_factor(op, i);
+    const mp_matmul_operand_t operand = mp_matmul_operand(op, i);
     const mp_value_t *root = mp_chip_fusion_root(operand.value);
-    if (mp_matmul_is_whole(&operand) || chip_gemm_operands_is_made(b, root)) continue;
+    if (mp_matmul_is_contiguous(&operand) || chip_gemm_operands_is_made(b, root)) continue;
     mp_chip_order_use_t *use;
     MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
     const double bytes = mp_work_bytes_of(root->type);
@@ -55,7 +55,7 @@ mp_status_t mp_chip_pad_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) {
   const double growth[2] = {padding.m * padding.k, padding.n * padding.k};
   MP_ASSERT(growth[0] >= 1 && growth[1] >= 1);
   for (uint32_t i = 0; i < 2; ++i) {
-    const mp_value_t *root = mp_chip_fusion_root(mp_matmul_factor(op, i).value);
+    const mp_value_t *root = mp_chip_fusion_root(mp_matmul_operand(op, i).value);
     if (growth[i] == 1 || chip_gemm_operands_is_padded_free(b, root)) continue;
     const double bytes = mp_work_bytes_of(root->type);
     uint32_t number = UINT32_MAX;

@@ -2,7 +2,7 @@
 
 #include "sim/chip/cost/matmul_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/chip/fuse/factor.h"
+#include "sim/chip/fuse/matmul_operand.h"
 
 // The rows that libtpu 0.0.52 has in a step.
 enum { MATMUL_RAGGED_ROWS = 128 };
@@ -15,7 +15,7 @@ static bool matmul_ragged_is(const mp_value_t *value, mp_opcode_t code) {
 // groups, and zeros for the others. 0: it does not. Groups are summed up, or, in the gradient of
 // the other factor, each has a result of its own, and rows are summed up (`out_is_batch`).
 static double matmul_ragged_groups(const mp_op_t *op, uint32_t operand, bool *out_is_batch) {
-  const mp_matmul_factor_t factor = mp_matmul_factor(op, operand);
+  const mp_matmul_operand_t factor = mp_matmul_operand(op, operand);
   if (!matmul_ragged_is(factor.value, MP_OP_SELECT)) return 0;
   const mp_op_t *select = factor.value->op;
   const mp_value_t *rows = select->operands[1], *zero = select->operands[2];
@@ -51,7 +51,7 @@ mp_matmul_ragged_t mp_matmul_ragged_find(const mp_chip_t *chip, const mp_chip_fu
     if (groups[side] <= 1 || (is_batch[side] && !ragged.is_gradient)) continue;
     ragged.groups = groups[side];
     ragged.side = side;
-    ragged.masked[side] = mp_chip_fusion_value_count(mp_matmul_factor(hero, side).value);
+    ragged.masked[side] = mp_chip_fusion_value_count(mp_matmul_operand(hero, side).value);
   }
   return ragged;
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "sim/base/assert.h"
-#include "sim/chip/fuse/factor.h"
+#include "sim/chip/fuse/matmul_operand.h"
 #include "sim/chip/layout/tile_layout.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
@@ -388,12 +388,12 @@ static const mp_value_t *chip_fusion_kinds_generated(const mp_value_t *value, bo
 
 // The operand that a library's matmul reads: looks through transposes, and through a reshape of one
 // if the layout allows.
-static const mp_value_t *chip_fusion_kinds_factor(const mp_op_t *op, uint32_t operand) {
-  const mp_matmul_factor_t factor = mp_matmul_factor(op, operand);
-  const mp_value_t *root = mp_chip_fusion_root(factor.value);
+static const mp_value_t *chip_fusion_kinds_library_operand(const mp_op_t *op, uint32_t operand) {
+  const mp_matmul_operand_t read = mp_matmul_operand(op, operand);
+  const mp_value_t *root = mp_chip_fusion_root(read.value);
   if (root->op == NULL || root->op->code != MP_OP_TRANSPOSE) return root;
-  return mp_matmul_lies_whole(&factor, root->op) ? mp_chip_fusion_root(root->op->operands[0])
-                                                 : root;
+  return mp_matmul_stays_contiguous(&read, root->op) ? mp_chip_fusion_root(root->op->operands[0])
+                                                     : root;
 }
 
 const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const mp_op_t *op,
@@ -413,7 +413,7 @@ const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const 
   }
   value = mp_chip_fusion_root(value);
   if (figures->compiler != MP_CHIP_COMPILER_GPU) return value;
-  return kind == MP_CHIP_FUSION_MATMUL ? chip_fusion_kinds_factor(op, operand) : value;
+  return kind == MP_CHIP_FUSION_MATMUL ? chip_fusion_kinds_library_operand(op, operand) : value;
 }
 
 bool mp_chip_fusion_scales(const mp_chip_figures_t *figures, const mp_op_t *op) {

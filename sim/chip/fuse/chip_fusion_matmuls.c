@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/fuse/chip_fusion_impl.h"
-#include "sim/chip/fuse/factor.h"
+#include "sim/chip/fuse/matmul_operand.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // ---- rows ----

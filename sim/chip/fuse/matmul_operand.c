@@ -1,4 +1,4 @@
-#include "sim/chip/fuse/factor.h"
+#include "sim/chip/fuse/matmul_operand.h"
 
 #include "sim/base/assert.h"
 
@@ -9,7 +9,7 @@ uint64_t mp_matmul_dims(mp_index_list_t dims) {
 }
 
 // Maps dimensions of a transpose's result to those of its operand.
-static uint64_t factor_before(uint64_t bits, mp_index_list_t order) {
+static uint64_t matmul_operand_before(uint64_t bits, mp_index_list_t order) {
   uint64_t before = 0;
   for (uint32_t i = 0; i < order.count; ++i) {
     if (bits >> (i & 63) & 1) before |= (uint64_t)1 << (order.values[i] & 63);
@@ -17,37 +17,36 @@ static uint64_t factor_before(uint64_t bits, mp_index_list_t order) {
   return before;
 }
 
-mp_matmul_factor_t mp_matmul_factor(const mp_op_t *op, uint32_t operand) {
+mp_matmul_operand_t mp_matmul_operand(const mp_op_t *op, uint32_t operand) {
   static const mp_attr_name_t batches[] = {MP_ATTR_LHS_BATCHING_DIMENSIONS,
                                            MP_ATTR_RHS_BATCHING_DIMENSIONS};
   static const mp_attr_name_t summed[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
                                           MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
-  mp_matmul_factor_t factor = {op->operands[operand],
-                               mp_matmul_dims(mp_op_ints(op, batches[operand])),
-                               mp_matmul_dims(mp_op_ints(op, summed[operand]))};
-  while (factor.value->op != NULL && factor.value->op->code == MP_OP_TRANSPOSE) {
-    const mp_index_list_t order = mp_op_ints(factor.value->op, MP_ATTR_PERMUTATION);
-    factor = (mp_matmul_factor_t){factor.value->op->operands[0], factor_before(factor.batch, order),
-                                  factor_before(factor.summed, order)};
+  mp_matmul_operand_t of = {op->operands[operand], mp_matmul_dims(mp_op_ints(op, batches[operand])),
+                            mp_matmul_dims(mp_op_ints(op, summed[operand]))};
+  while (of.value->op != NULL && of.value->op->code == MP_OP_TRANSPOSE) {
+    const mp_index_list_t order = mp_op_ints(of.value->op, MP_ATTR_PERMUTATION);
+    of = (mp_matmul_operand_t){of.value->op->operands[0], matmul_operand_before(of.batch, order),
+                               matmul_operand_before(of.summed, order)};
   }
-  MP_ASSERT((factor.batch & factor.summed) == 0);
-  return factor;
+  MP_ASSERT((of.batch & of.summed) == 0);
+  return of;
 }
 
 // ---- layouts ----
 
-enum { FACTOR_DIMS_MOST = 64 };
+enum { MATMUL_OPERAND_DIMS_MOST = 64 };
 
 // The dimensions with more than one element: their sizes, strides and numbers.
 typedef struct {
   uint32_t count;
-  int64_t sizes[FACTOR_DIMS_MOST], strides[FACTOR_DIMS_MOST];
-  uint32_t dims[FACTOR_DIMS_MOST];
-} factor_layout_t;
+  int64_t sizes[MATMUL_OPERAND_DIMS_MOST], strides[MATMUL_OPERAND_DIMS_MOST];
+  uint32_t dims[MATMUL_OPERAND_DIMS_MOST];
+} matmul_operand_layout_t;
 
 // The layout of a transpose's result, outermost dimension first, if no element moves.
-static factor_layout_t factor_left(const mp_op_t *transpose) {
-  factor_layout_t layout = {0};
+static matmul_operand_layout_t matmul_operand_left(const mp_op_t *transpose) {
+  matmul_operand_layout_t layout = {0};
   const mp_type_t *from = transpose->operands[0]->type;
   const mp_index_list_t order = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
   for (uint32_t i = 0; i < order.count; ++i) {
@@ -55,17 +54,17 @@ static factor_layout_t factor_left(const mp_op_t *transpose) {
     for (uint32_t d = (uint32_t)order.values[i] + 1; d < from->rank; ++d) stride *= from->dims[d];
     if (from->dims[order.values[i]] == 1) continue;
     layout.sizes[layout.count] = from->dims[order.values[i]];
-    MP_ASSERT(layout.count < FACTOR_DIMS_MOST);
+    MP_ASSERT(layout.count < MATMUL_OPERAND_DIMS_MOST);
     layout.strides[layout.count++] = stride;
   }
   return layout;
 }
 
 // The layout after a reshape; false: a dimension has no single stride.
-static bool factor_reshape(const factor_layout_t *layout, const mp_type_t *to,
-                           factor_layout_t *out) {
+static bool matmul_operand_reshape(const matmul_operand_layout_t *layout, const mp_type_t *to,
+                                   matmul_operand_layout_t *out) {
   uint32_t at = 0, dim = 0;
-  *out = (factor_layout_t){0};
+  *out = (matmul_operand_layout_t){0};
   while (at < layout->count && dim < to->rank) {
     // The smallest groups of dimensions on both sides with the same number of elements.
     const uint32_t first = at, first_dim = dim;
@@ -94,7 +93,7 @@ static bool factor_reshape(const factor_layout_t *layout, const mp_type_t *to,
 }
 
 // Sorts the dimensions from the outermost to the innermost.
-static void factor_sort(factor_layout_t *layout) {
+static void matmul_operand_sort(matmul_operand_layout_t *layout) {
   for (uint32_t i = 1; i < layout->count; ++i) {
     for (uint32_t j = i; j > 0 && layout->strides[j] > layout->strides[j - 1]; --j) {
       const int64_t stride = layout->strides[j];
@@ -107,13 +106,13 @@ static void factor_sort(factor_layout_t *layout) {
 
 // Whether the dimensions, outermost first, are the batch, then the contracted and the other
 // dimensions, each of these together.
-static bool factor_is_whole(const mp_matmul_factor_t *factor, const uint32_t *dims,
-                            uint32_t count) {
+static bool matmul_operand_is_contiguous(const mp_matmul_operand_t *of, const uint32_t *dims,
+                                         uint32_t count) {
   bool is_inside = false, was_summed = false;
   uint32_t num_changes = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t d = dims[i];
-    const bool is_batch = factor->batch >> (d & 63) & 1, is_summed = factor->summed >> (d & 63) & 1;
+    const bool is_batch = of->batch >> (d & 63) & 1, is_summed = of->summed >> (d & 63) & 1;
     if (is_batch && is_inside) return false;
     if (is_batch) continue;
     num_changes += is_inside && is_summed != was_summed;
@@ -123,24 +122,25 @@ static bool factor_is_whole(const mp_matmul_factor_t *factor, const uint32_t *di
   return num_changes < 2;
 }
 
-bool mp_matmul_is_whole(const mp_matmul_factor_t *factor) {
-  const mp_type_t *type = factor->value->type;
-  uint32_t dims[FACTOR_DIMS_MOST], count = 0;
-  if (type->rank > FACTOR_DIMS_MOST) return true;
+bool mp_matmul_is_contiguous(const mp_matmul_operand_t *of) {
+  const mp_type_t *type = of->value->type;
+  uint32_t dims[MATMUL_OPERAND_DIMS_MOST], count = 0;
+  if (type->rank > MATMUL_OPERAND_DIMS_MOST) return true;
   for (uint32_t d = 0; d < type->rank; ++d) {
     if (type->dims[d] != 1) dims[count++] = d;
   }
-  return factor_is_whole(factor, dims, count);
+  return matmul_operand_is_contiguous(of, dims, count);
 }
 
-bool mp_matmul_lies_whole(const mp_matmul_factor_t *factor, const mp_op_t *transpose) {
-  const mp_type_t *to = factor->value->type;
-  if (to->rank > FACTOR_DIMS_MOST || transpose->results[0].type->rank > FACTOR_DIMS_MOST) {
+bool mp_matmul_stays_contiguous(const mp_matmul_operand_t *of, const mp_op_t *transpose) {
+  const mp_type_t *to = of->value->type;
+  if (to->rank > MATMUL_OPERAND_DIMS_MOST ||
+      transpose->results[0].type->rank > MATMUL_OPERAND_DIMS_MOST) {
     return true;
   }
-  const factor_layout_t left = factor_left(transpose);
-  factor_layout_t layout;
-  if (!factor_reshape(&left, to, &layout)) return false;
-  factor_sort(&layout);
-  return factor_is_whole(factor, layout.dims, layout.count);
+  const matmul_operand_layout_t left = matmul_operand_left(transpose);
+  matmul_operand_layout_t layout;
+  if (!matmul_operand_reshape(&left, to, &layout)) return false;
+  matmul_operand_sort(&layout);
+  return matmul_operand_is_contiguous(of, layout.dims, layout.count);
 }

@@ -1,6 +1,6 @@
 // Operands of matmuls as they are in memory, before transposes: compilers fold these into matmuls.
-#ifndef MINIPOD_SIM_CHIP_FUSE_FACTOR_H_
-#define MINIPOD_SIM_CHIP_FUSE_FACTOR_H_
+#ifndef MINIPOD_SIM_CHIP_FUSE_MATMUL_OPERAND_H_
+#define MINIPOD_SIM_CHIP_FUSE_MATMUL_OPERAND_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,17 +11,17 @@
 typedef struct {
   const mp_value_t *value;
   uint64_t batch, summed;
-} mp_matmul_factor_t;
+} mp_matmul_operand_t;
 
 // A bit for each dimension of a list, up to 64.
 uint64_t mp_matmul_dims(mp_index_list_t dims);
 // Operand 0 or 1 of a dot_general.
-mp_matmul_factor_t mp_matmul_factor(const mp_op_t *op, uint32_t operand);
+mp_matmul_operand_t mp_matmul_operand(const mp_op_t *op, uint32_t operand);
 // Whether each matrix of the batch is contiguous: batch dimensions are outermost, and contracted
 // dimensions are adjacent, as are the others.
-bool mp_matmul_is_whole(const mp_matmul_factor_t *factor);
+bool mp_matmul_is_contiguous(const mp_matmul_operand_t *operand);
 // The same for an operand that is a reshape of a transpose's result, with the layout of the
 // transpose's operand: then no copy is needed.
-bool mp_matmul_lies_whole(const mp_matmul_factor_t *factor, const mp_op_t *transpose);
+bool mp_matmul_stays_contiguous(const mp_matmul_operand_t *operand, const mp_op_t *transpose);
 
-#endif  // MINIPOD_SIM_CHIP_FUSE_FACTOR_H_
+#endif  // MINIPOD_SIM_CHIP_FUSE_MATMUL_OPERAND_H_
