@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "sim/base/assert.h"
 #include "sim/chip/fuse/matmul_operand.h"
 #include "sim/chip/layout/tile_layout.h"
 #include "sim/chip/rules/chip_rules.h"
@@ -156,7 +155,7 @@ bool mp_chip_fusion_is_scaling_quotient(const mp_op_t *op) {
 
 // Whether a nearby op slices an array of the same shape from the same array.
 static bool chip_fusion_kinds_has_twin(const mp_op_t *slice) {
-  enum { NEAR = 16 };
+  enum { NEAR = 64 };  // a limit of the search, not of the compiler
   const mp_op_t *before = slice->prev, *after = slice->next;
   for (uint32_t i = 0; i < NEAR && (before != NULL || after != NULL); ++i) {
     const mp_op_t *near[] = {before, after};
