@@ -1,7 +1,5 @@
 #include "sim/chip/schedule/overlap.h"
 
-#include <math.h>
-
 #include "sim/base/assert.h"
 #include "sim/chip/rules/chip_rules.h"
 
@@ -61,15 +59,15 @@ mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collec
   return figures->overlap_no_ring == 0 ? MP_OVERLAP_SYNC : MP_OVERLAP_ASYNC;
 }
 
-// A ring uses the links of one dimension in both directions, the whole collective those of all. The
-// ring's first message overlaps with nothing.
+// The partitioner assumes that the matmul hides the ring, except for its first and last messages. A
+// ring uses the links of one dimension, the collective those of all. So with n members along k
+// dimensions it compares 2/n of the ring's time with 1/k of it. The matmul must also take longer
+// than one message (`overlap.ring_work`).
 bool mp_overlap_ring_is_faster(const mp_chip_figures_t *figures, const mp_overlap_ring_t *ring) {
   MP_ASSERT(ring->message >= 0 && ring->matmul >= 0);
   const bool has_dims = figures->overlap_ring_dims == 1 && ring->num_dims > 1;
-  const double messages = ring->members / 2.0 * ring->message;
-  const double first = mp_figure_or(figures->overlap_ring_work, 0) * ring->message;
-  return first + fmax(messages, ring->matmul) <
-             messages / (has_dims ? ring->num_dims : 1) + ring->matmul &&
+  const double least = mp_figure_or(figures->overlap_ring_work, 0) * ring->message;
+  return ring->members > 2 * (has_dims ? ring->num_dims : 1) && ring->matmul >= least &&
          mp_chip_rule(figures, MP_CHIP_RULE_collective_matmul);
 }
 

@@ -40,7 +40,8 @@ typedef struct {
   double matmul;               // seconds at the chip's peak rate
 } mp_overlap_ring_t;
 
-// Whether the ring with the matmul takes less time than the matmul after the whole collective.
+// Whether the partitioner takes the ring with the matmul for faster than the matmul after the whole
+// collective.
 bool mp_overlap_ring_is_faster(const mp_chip_figures_t *figures, const mp_overlap_ring_t *ring);
 
 // Whether only kernels of matmuls carry all_gathers: an all_gather that overlaps with none is SYNC.

@@ -204,6 +204,7 @@ static void rings_are_made_where_they_are_faster(void **state) {
   assert_true(is_ring(&figures, 4, 1, 100));
   assert_false(is_ring(&figures, 4, 2, 100));
   assert_true(is_ring(&figures, 8, 3, 100));
+  assert_true(is_ring(&figures, 16, 3, 2));  // 2x2x4, although the messages take 8
   figures.overlap_ring_work = INFINITY;
   assert_false(is_ring(&figures, 16, 1, 100));
 }
