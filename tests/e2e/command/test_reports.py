@@ -113,9 +113,9 @@ def test_layers_and_axes_have_the_names_that_users_gave():
   assert max(map(len, lines[:page])) <= 100
   html = "".join(lines[page:])
   assert all(f"by {by}</th>" in html for by in ("line", "layer", "kind", "class", "axis"))
-  # One table at a time, a roofline, and no rows of 0.0 %.
+  # One table at a time, a roofline, and no rows of 0.0 % in the tables of a program.
   assert html.count("checked>") == html.count("<details") > 0 and ">roofline</label>" in html and "<circle" in html
-  assert ">0.0 %<" not in html and "0.00 ns" not in html
+  assert ">0.0 %<" not in html[html.index("<details"):] and "0.00 ns" not in html
   assert "<script" not in html and "http" not in html
 
 
