@@ -18,6 +18,7 @@ import statistics
 import tempfile
 
 import corpus
+import gpu
 import numpy
 import predictions as model
 import scipy.optimize
@@ -37,6 +38,13 @@ OUTLIER = 0.1  # programs that are off by more than 10 % count less: the model l
 KEPT = 0.04
 FIRST = ("like", "compiler")  # keys of a file that are no groups, with `sources`
 MOST = 40  # targets of one process
+
+
+def fittable(chip):
+  """The keys that rows of the chip can show: those of a GPU without tables are open above for matmuls."""
+  if chip not in gpu.CHIPS:
+    return TPU
+  return [key for key in GPU if gpu.CHIPS[chip].tables or not key.startswith("matmul.")]
 
 
 # ---- files ----
@@ -82,6 +90,7 @@ class Model:
     self.binary, self.chip, self.folder, self.own = binary, chip, pathlib.Path(folder), own
     self.rows = {name: row for name, row in corpus.read_rows(chip)[1].items() if "error" not in row}
     programs = model.unpack(folder, "")
+    self.pod = " ".join(word for word in model.ONE[chip].split() if not word.startswith("chip:"))
     self.programs = [(cls, path) for cls, path, targets in programs if path.stem in self.rows and targets is model.ONE]
 
   def predict(self, many):
@@ -93,7 +102,7 @@ class Model:
         path = self.folder / f"{i}.yaml"
         path.write_text(yaml.safe_dump({key: self.own[key] for key in FIRST if key in self.own} | merged(
             body(self.own), nested(values)), sort_keys=False))
-        targets[i] = f"{model.ONE[self.chip]} chip:{path}"
+        targets[i] = f"{self.pod} chip:{path}"
       numbers = {f"{target} {model.WITHOUT}": i for i, target in targets.items()}
       for cls, line in model.run(self.binary, "--summary", [(c, p, targets) for c, p in self.programs], list(targets)):
         if "error" in line:
@@ -180,7 +189,7 @@ def main():
   parser.add_argument("--build", default="build", help="folder of the build")
   args = parser.parse_args()
   values, own = read(args.file or args.chip)
-  keys = args.keys or [key for key in (GPU if args.chip in model.HOSTS else TPU) if key in values]
+  keys = args.keys or [key for key in fittable(args.chip) if key in values]
   with tempfile.TemporaryDirectory() as folder:
     chip = Model(model.ROOT / args.build / "minipod-chip", args.chip, folder, own)
     before = chip.predict([{}])[0]

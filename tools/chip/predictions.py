@@ -11,10 +11,12 @@ import subprocess
 import tempfile
 
 import corpus
+import gpu
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The compilers' rows have no time to launch a program, and no limit of memory.
 WITHOUT = "hbm:256GiB launch_latency:1ns"
+# Name of a chip's rows -> pod: of a device, and of a slice or host for sharded programs.
 ONE = {"v3": "v3:2x2", "v4": "v4:1x1x1", "v5e": "v5e:1x1", "v5p": "v5p:1x1x1", "v6e": "v6e:1x1", "7x": "7x:1x1x1",
        "h100": "h100:1", "a100": "a100:1", "h200": "h200:1", "b200": "b200:1"}
 SLICES = {"v5e": "v5e:4x4", "v6e": "v6e:4x4", "v5p": "v5p:2x2x4"}
@@ -33,7 +35,7 @@ class Prediction:
     self.split = corpus.split(name)
     self.seconds = mine["work_seconds"] if theirs.get("collectives") else mine["seconds"]
     self.low, self.high = corpus.interval(theirs, clock)
-    if chip in HOSTS:
+    if chip in gpu.CHIPS:
       self.high += GPU_KERNEL * (theirs.get("launches") or theirs.get("kernels") or 0)
     self.ratio = self.to_interval(self.seconds)
     self.temporaries = mine["temporaries"], theirs.get("temp") or 0
@@ -110,6 +112,7 @@ def clean_environment():
 def predict(binary, chips=tuple(ONE), only="", form="--summary"):
   """A list of (Prediction, line), and what the model refused: (name, error)."""
   rows = {chip: corpus.read_rows(chip) for chip in chips}
+  chip_of = {f"{target} {WITHOUT}": chip for targets in (ONE, SLICES, HOSTS) for chip, target in targets.items()}
   found, refused = [], []
   with tempfile.TemporaryDirectory() as folder:
     for cls, line in run(binary, form, unpack(folder, only), chips):
@@ -118,7 +121,7 @@ def predict(binary, chips=tuple(ONE), only="", form="--summary"):
       if "error" in mine:
         refused.append((name, mine["error"]))
         continue
-      chip = mine["target"].partition(":")[0]
+      chip = chip_of[mine["target"]]
       theirs = rows[chip][1].get(name.removesuffix(corpus.GPUS))
       if theirs is None or "error" in theirs:
         continue

@@ -1,7 +1,7 @@
 // The rules of the chip model: special cases of compilers that are not in their published
 // algorithms. Each has a row in the table, and can be switched off (option `chip_without`).
-// tools/chip/ablate.py measures how much worse predictions are without each rule. A new rule needs
-// at least five programs of the corpus that show it (tests/fixtures/chip/README.md).
+// tools/chip/ablate.py measures how much worse predictions are without each rule, and lists those
+// without evidence (README.md).
 //
 // Code asks for a rule only if the rule's condition holds. So a program *uses* exactly the rules
 // that it asks for.

@@ -12,7 +12,9 @@ ROOT = pathlib.Path(__file__).parents[3]
 BUILD = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "tools" / "chip"))
 
+import corpus
 import fit
+import gpu
 
 
 def run(*words, folder=ROOT):
@@ -56,12 +58,28 @@ def test_the_steps_of_the_page_run(tmp_path):
   file = re.findall(r"```{code-block} yaml\n:caption: (\S+)\n(.*?)```", page, re.DOTALL)[-1]
   (tmp_path / file[0]).write_text(file[1])
   (tmp_path / "tools").symlink_to(ROOT / "tools")
-  commands = re.findall(r"^    python (tools/chip/.*)$", page, re.MULTILINE)
+  commands = re.findall(r"^    .venv/bin/python (tools/chip/.*)$", page, re.MULTILINE)
   assert [command.split()[0] for command in commands] == ["tools/chip/fit.py", "tools/chip/compare.py"]
   fitted, compared = [run(*command.split(), "--build", BUILD, folder=tmp_path) for command in commands]
   before, after = (shares(line) for line in fitted.splitlines()[:2])
   assert after[0] > before[0] + 5 and after[1] >= before[1]
   assert shares_of_row(compared, "v3") == pytest.approx(after, abs=3), "the library's file is the result of these steps"
+
+
+def test_a_gpu_without_preset_is_scored(tmp_path, monkeypatch):
+  """The page's pod file, with the rows of a chip whose matmuls XLA has not measured either."""
+  page = (ROOT / "tools/site/pages/new_chip.md").read_text()
+  (tmp_path / "l40s.yaml").write_text(re.search(r":caption: l40s.yaml\n(.*?)```", page, re.DOTALL).group(1))
+  (tmp_path / "my_l40s.yaml").write_text("like: h100\n")
+  monkeypatch.chdir(tmp_path)
+  read_rows = corpus.read_rows
+  monkeypatch.setattr(corpus, "read_rows", lambda chip: read_rows("a100" if chip == "l40s" else chip))
+  monkeypatch.setitem(gpu.CHIPS, "l40s", gpu.Chip(864e9, 181e12, tables=False))
+  monkeypatch.setitem(fit.model.ONE, "l40s", "./l40s.yaml")
+  found, refused = fit.model.predict(BUILD / "minipod-chip", ["l40s"], "softmax")
+  assert {p.chip for p, _ in found} == {"l40s"} and not refused
+  assert fit.fittable("l40s") == ["kernel.latency", "memory.share", "vector.share", "sort.stage", "window.scan"]
+  assert "matmul.bf16.memory" in fit.fittable("h200")
 
 
 def shares_of_row(table, chip):

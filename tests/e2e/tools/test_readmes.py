@@ -160,7 +160,7 @@ BY_HAND = {
   ("tools/README.md", ".venv/bin/python tools/bench/table.py reductions --filter softmax"): "measures: wants a quiet machine",
   (PAGES + "new_chip.md", "python3.12 -m venv oracle"): "compilers of chips, ten minutes; v3.json is the result",
   (PAGES + "new_chip.md", '"v3": Chip("v3:1x1x1", None, 0.94e9, 450e9, 61.5e12),'): "two lines that the tree has",
-  (PAGES + "new_chip.md", "python tools/chip/fit.py v3 --file my_v3.yaml --write my_v3.yaml"):
+  (PAGES + "new_chip.md", ".venv/bin/python tools/chip/fit.py v3 --file my_v3.yaml --write my_v3.yaml"):
     "minutes; configs/chips/v3.yaml is the result",
   ("topology/figures/README.md", "sources:"): "topology/test_figures reads such a key",
   ("tools/chip/README.md", "python3.12 -m venv oracle"): "compilers of chips, and hours; test_chip_texts.py has their texts",
