@@ -114,31 +114,30 @@ static bool chip_fusion_siblings_are_alike(const mp_chip_fusion_find_t *find,
          find->policy->are_siblings(find, first->fusion, second->fusion);
 }
 
-// Merges two fusions, at the place of the second one if possible, else at that of the first one.
+// Merges two fusions, at the place of the second one, or if this may hurry, at that of the first
+// one.
 static bool chip_fusion_siblings_try(mp_chip_fusion_find_t *find, const mp_chip_fusion_user_t *a,
-                                     const mp_chip_fusion_user_t *b, double count) {
+                                     const mp_chip_fusion_user_t *b, double count, bool hurries) {
   if (!a->is_along || a->is_reused || !b->is_along || b->is_reused) return false;
   if (!chip_fusion_siblings_are_alike(find, a, b, count)) return false;
   const uint32_t first = find->states.items[a->fusion].place;
   const uint32_t second = find->states.items[b->fusion].place;
   const bool waits = chip_fusion_siblings_can_wait(find, a->fusion, second);
-  if (!waits && !chip_fusion_siblings_can_hurry(find, b->fusion, first)) return false;
+  if (!waits && !(hurries && chip_fusion_siblings_can_hurry(find, b->fusion, first))) return false;
   if (!mp_chip_rule(find->figures, MP_CHIP_RULE_sibling_fusion)) return false;
   if (waits) chip_fusion_siblings_merge(find, a->fusion, b->fusion);
   if (!waits) chip_fusion_siblings_merge(find, b->fusion, a->fusion);
   return true;
 }
 
-void mp_chip_fusion_join_siblings(mp_chip_fusion_find_t *find, const mp_value_t *value) {
-  enum { NEIGHBOURS = 4, COUNT_LEAST = 1024 };
-  const double count = mp_chip_fusion_value_count(value);
-  if (count < COUNT_LEAST) return;
+static void chip_fusion_siblings_try_all(mp_chip_fusion_find_t *find, double count, bool hurries) {
+  enum { NEIGHBOURS = 4 };
   mp_chip_fusion_user_t *users = find->users.items;
   uint32_t num_users = find->users.count;
   for (uint32_t i = 0; i < num_users; ++i) {
     for (uint32_t j = 0; j < num_users && j <= i + NEIGHBOURS; ++j) {
       if (j + NEIGHBOURS < i || j == i) continue;
-      if (!chip_fusion_siblings_try(find, &users[i], &users[j], count)) continue;
+      if (!chip_fusion_siblings_try(find, &users[i], &users[j], count, hurries)) continue;
       users[j].fusion = mp_chip_fusion_now(find, users[j].fusion);
       users[i] = users[--num_users];
       --i;
@@ -147,4 +146,14 @@ void mp_chip_fusion_join_siblings(mp_chip_fusion_find_t *find, const mp_value_t 
   }
   // Users may have moved in the array.
   find->users.count = num_users;
+}
+
+// Fusions that can wait for each other come first: in a loss of logits, libtpu sums the labels'
+// logits with the exponentials, not before these in the kernel of the maximum.
+void mp_chip_fusion_join_siblings(mp_chip_fusion_find_t *find, const mp_value_t *value) {
+  enum { COUNT_LEAST = 1024 };
+  const double count = mp_chip_fusion_value_count(value);
+  if (count < COUNT_LEAST) return;
+  chip_fusion_siblings_try_all(find, count, false);
+  chip_fusion_siblings_try_all(find, count, true);
 }

@@ -11,6 +11,25 @@ static void siblings_read_what_they_share_once(void **state) {
   expect(GPU, text, 1, SIZE + 2 * ROWS * 4);
 }
 
+// The sum of labels goes with the sum of exponentials, not with the maximum before it.
+static void a_sum_of_labels_waits_for_the_maximum(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " M ", %y: " M ") -> (" V ", " V ") {\n" ZERO REDUCE("0", "x", "maximum")
+          SPREAD("1", "0") OP("2", "subtract %x, %1") OP("3", "exponential %2")
+              REDUCE("4", "3", "add") OP("5", "multiply %x, %y")
+                  REDUCE("6", "5", "add") "return %4, %6 : " V ", " V "\n}\n";
+  const mp_chip_figures_t figures = figures_of(TPU);
+  found_t f = find_with(&figures, text);
+  uint32_t num_maxima = 0;
+  for (uint32_t i = 0; i < f.fusions.fusions.count; ++i) {
+    num_maxima += f.fusions.fusions.items[i].num_reads == 1;
+  }
+  assert_int_equal(count_fusions(&f), 2);
+  assert_int_equal(num_maxima, 1);
+  find_end(&f);
+}
+
 // The second one needs the first one.
 static void a_variance_reads_its_array_twice(void **state) {
   (void)state;
@@ -509,6 +528,7 @@ int main(void) {
       cmocka_unit_test(an_outer_matmul_is_no_kernel),
       cmocka_unit_test(scaled_scores_are_made_again),
       cmocka_unit_test(siblings_read_what_they_share_once),
+      cmocka_unit_test(a_sum_of_labels_waits_for_the_maximum),
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),
       cmocka_unit_test(a_matmul_keeps_its_short_rows),
