@@ -91,7 +91,7 @@ typedef enum {
   X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                      \
     "a file with the efficiency of each class of ops (with a time model)")                         \
   X(chip_without, STRING, 0, 0, "", "", "MINIPOD_CHIP_WITHOUT",                                    \
-    "rules of the chip model to switch off, such as \"chains,shifted_exp\" (with a time model)")        \
+    "rules of the chip model to switch off, such as \"chains,shifted_exp\" (with a time model)")   \
   X(check, STRING, 0, 0, "off", "", "MINIPOD_CHECK",                                               \
     "replicas: launches compare the copies of an array on several devices; off: they do not")      \
   X(faults, STRING, 0, 0, "", "", "MINIPOD_FAULTS",                                                \
