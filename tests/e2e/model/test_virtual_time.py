@@ -153,6 +153,7 @@ def test_a_step_on_a_large_pod_is_soon_there():
   step = seconds_of_processor(f"""
       import runpy, sys
       sys.argv = [{str(script)!r}, {LARGE!r}]
+      sys.path.insert(0, {str(script.parent)!r})
       runpy.run_path(sys.argv[0], run_name="__main__")
       """)
   assert step < 3 * smallest
