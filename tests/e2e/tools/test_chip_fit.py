@@ -69,7 +69,7 @@ def test_the_steps_of_the_page_run(tmp_path):
 def test_a_gpu_without_preset_is_scored(tmp_path, monkeypatch):
   """The page's pod file, with the rows of a chip whose matmuls XLA has not measured either."""
   page = (ROOT / "tools/site/pages/new_chip.md").read_text()
-  (tmp_path / "l40s.yaml").write_text(re.search(r":caption: l40s.yaml\n(.*?)```", page, re.DOTALL).group(1))
+  (tmp_path / "l40s.yaml").write_text(re.search(r"yaml\n(shape: 1\n.*?)```", page, re.DOTALL).group(1))
   (tmp_path / "my_l40s.yaml").write_text("like: h100\n")
   monkeypatch.chdir(tmp_path)
   read_rows = corpus.read_rows
