@@ -367,11 +367,6 @@ mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t num_values, mp
   for (uint32_t i = 0; i < end->num_operands; ++i) {
     const mp_tile_layout_t compact = mp_tile_layout_compact(end->operands[i]->type);
     MP_RETURN_IF_ERROR(layout_assign_need(&a, end->operands[i], end, compact));
-    // Main has compact results: those of another layout are copied.
-    MP_ASSERT(mp_tile_layout_equal(*layout_assign_of(&a, end->operands[i]), compact) ||
-              !layout_assign_has_tiles(end->operands[i]) ||
-              layout_assign_state(&a, end->operands[i])->is_any ||
-              mp_layouts_copy_for(out_layouts, end->operands[i], end) != MP_LAYOUT_NONE);
   }
   return NULL;
 }

@@ -46,9 +46,11 @@ static inline mp_chip_fusion_t *mp_spaces_fusion(const mp_spaces_t *s, uint32_t 
   return &s->fusions->fusions.items[s->num_kernels - 1 - kernel];
 }
 
+// NULL if no kernel of the program accesses an array with elements.
 static inline mp_chip_fusion_access_t *mp_spaces_accesses(const mp_spaces_t *s,
                                                           const mp_chip_fusion_t *fusion) {
-  return s->fusions->accesses.items + fusion->first_access;
+  mp_chip_fusion_access_t *items = s->fusions->accesses.items;
+  return items == NULL ? NULL : items + fusion->first_access;
 }
 
 // The kernel at which the results are there.
