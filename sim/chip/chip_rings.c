@@ -109,11 +109,7 @@ static bool chip_rings_is_summed(const mp_op_t *matmul, const mp_op_t *gather, i
   for (uint32_t i = 0; i < 2; ++i) {
     const int64_t dim = chip_rings_gathered_dim(matmul->operands[i], gather, dimension);
     if (dim < 0) continue;
-    const mp_index_list_t summed = mp_op_ints(matmul, names[i]);
-    for (uint32_t d = 0; d < summed.count; ++d) {
-      if (summed.values[d] == dim) return true;
-    }
-    return false;
+    return mp_index_list_has(mp_op_ints(matmul, names[i]), dim);
   }
   return true;
 }

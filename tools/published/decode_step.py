@@ -48,8 +48,8 @@ def product(x, w):
 
 def attend(x, w, cache, position):
   b, t, _ = x.shape
-  q = norm(product(x, w["q"]).reshape(b, t, KV * REPEATED, -1, WIDTH)) if c.get("qk_norm") else (
-      product(x, w["q"]).reshape(b, t, KV * REPEATED, -1, WIDTH))
+  q = product(x, w["q"]).reshape(b, t, KV * REPEATED, -1, WIDTH)
+  q = norm(q) if c.get("qk_norm") else q
   k, v = (product(x, w[name]).reshape(b, t, KV * REPEATED, WIDTH) for name in "kv")
   half = WIDTH // 2
   angles = (position + jnp.arange(t))[:, None] * 1e4 ** -(jnp.arange(half) / half)

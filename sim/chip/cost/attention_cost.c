@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "sim/chip/layout/tile_layout.h"
+
 // Matmuls of a block of scores in each pass: scores and result; scores again, and gradients.
 static const double g_products[MP_ATTENTION_PASS_COUNT] = {2, 4, 3, 5};
 
@@ -45,7 +47,7 @@ static double attention_cost_fetch(const mp_chip_t *chip, double rows, double la
 // The cores of a device share out the heads; but splash's backward kernels run on one core.
 static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
                                  const mp_figure_list_t *figures) {
-  enum { LANES = 128, ENDS = 512 };
+  enum { ENDS = 512 };
   const double cores = mp_figure_or(chip->figures.attention_cores, 1);
   const double used = a->is_splash && a->pass != MP_ATTENTION_FORWARD ? 1 : cores;
   const bool is_by_keys = a->pass == MP_ATTENTION_DKV || a->pass == MP_ATTENTION_BACKWARD;
@@ -54,9 +56,9 @@ static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
   const double of_block = attention_cost_flops(a, a->block_queries * a->block_keys);
   const double live = a->flops > 0 ? fmin(a->flops / of_block, a->heads * all)
                                    : a->heads * attention_cost_blocks(a, all);
-  const double lanes = ceil(a->width / LANES) * LANES;
+  const double lanes = ceil(a->width / MP_TILE_LANES) * MP_TILE_LANES;
   const double share =
-      figures->each[a->width > LANES ? MP_ATTENTION_TPU_WIDE : MP_ATTENTION_TPU_SHARE];
+      figures->each[a->width > MP_TILE_LANES ? MP_ATTENTION_TPU_WIDE : MP_ATTENTION_TPU_SHARE];
   const double inside = of_block * lanes / a->width / (share * chip->flops[MP_FLOP_BF16]) * cores +
                         figures->each[MP_ATTENTION_TPU_STEP] * 1e-9;
   const double fetch =

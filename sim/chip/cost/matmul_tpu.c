@@ -119,12 +119,11 @@ static bool matmul_tpu_is_vector(const mp_chip_t *chip, const mp_work_matmul_t *
 
 // The seconds of a softmax of 8 x 128 results in the kernel of their matmul.
 static double matmul_tpu_rows(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
-  enum { LANES = 128 };
   const double once = mp_figure_or(chip->figures.matmul_rows, 0);
   const mp_figure_list_t *again = &chip->figures.matmul_rows_again;
   if (!p->streams.is_rows_again || again->count != MP_MATMUL_AGAIN_COUNT) return once;
-  return again
-             ->each[fmod(p->matmul->n, LANES) == 0 ? MP_MATMUL_AGAIN_FULL : MP_MATMUL_AGAIN_OTHER] *
+  return again->each[fmod(p->matmul->n, MP_TILE_LANES) == 0 ? MP_MATMUL_AGAIN_FULL
+                                                            : MP_MATMUL_AGAIN_OTHER] *
          1e-9;
 }
 

@@ -4,6 +4,7 @@
 #include "sim/base/assert.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/chip/layout/tile_layout.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // Operations per element and stage without a parameter: a comparison, two selections, a
@@ -48,8 +49,6 @@ static double sort_cost_passes(double line, double tile) {
 // libtpu searches a long line for a few elements: each of k rounds goes through the whole line.
 // Else it sorts the line. The numbers are from final bundles of libtpu 0.0.52 (README.md).
 enum {
-  SORT_BEST_ROWS = 8,     // of a tile
-  SORT_BEST_LANES = 128,  // of a tile
   // A line with more than so many elements per element of the result is searched: 85 are, 64 not.
   SORT_BEST_SHARE = 64,
   // So many elements and more are not searched: 300 of 32,768 are, 512 of 131,072 are not.
@@ -95,12 +94,12 @@ static bool sort_cost_asks_for_best(const mp_op_t *op) {
 // The tiles that the rounds of all lines go through.
 static double sort_cost_best_tiles(double lines, double line, double best) {
   const double rounds = SORT_BEST_BEFORE + best;
-  if (lines <= SORT_BEST_ROWS || best > SORT_BEST_UPRIGHT) {
-    return rounds * ceil(lines / SORT_BEST_ROWS) *
-           (ceil(line / SORT_BEST_LANES) + SORT_BEST_LYING_END);
+  if (lines <= MP_TILE_SUBLANES || best > SORT_BEST_UPRIGHT) {
+    return rounds * ceil(lines / MP_TILE_SUBLANES) *
+           (ceil(line / MP_TILE_LANES) + SORT_BEST_LYING_END);
   }
-  return rounds * ceil(lines / SORT_BEST_LANES) *
-         (ceil(line / SORT_BEST_ROWS) + SORT_BEST_UPRIGHT_END);
+  return rounds * ceil(lines / MP_TILE_LANES) *
+         (ceil(line / MP_TILE_SUBLANES) + SORT_BEST_UPRIGHT_END);
 }
 
 static bool sort_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op, double *out_seconds) {
@@ -118,7 +117,7 @@ static bool sort_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op, dou
     return false;
   }
   const double packed =
-      SORT_BEST_PASSES * ceil(lines / SORT_BEST_ROWS) * ceil(line / SORT_BEST_LANES);
+      SORT_BEST_PASSES * ceil(lines / MP_TILE_SUBLANES) * ceil(line / MP_TILE_LANES);
   *out_seconds =
       (is_packed ? packed : sort_cost_best_tiles(lines, line, best)) * chip->figures.sort_best;
   return true;
@@ -131,7 +130,7 @@ static bool sort_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op, dou
 static double sort_cost_network(const mp_chip_t *chip, double count, double line, double arrays,
                                 double stages) {
   static const double along_lanes = 1.6;
-  const bool is_along = chip->figures.sort_best > 0 && count < line * SORT_BEST_LANES;
+  const bool is_along = chip->figures.sort_best > 0 && count < line * MP_TILE_LANES;
   const double each = mp_figure_or(chip->figures.sort_stage, SORT_STAGE);
   return count * arrays * each * stages * (is_along ? along_lanes : 1) / mp_vector_rate(chip);
 }

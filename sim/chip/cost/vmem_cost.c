@@ -184,10 +184,8 @@ static int64_t vmem_cost_updated(const mp_op_t *op, const mp_type_t *update, int
   const mp_index_list_t inserted = mp_op_ints(op, MP_ATTR_INSERTED_WINDOW_DIMS);
   const mp_index_list_t window = mp_op_ints(op, MP_ATTR_UPDATE_WINDOW_DIMS);
   uint32_t at = (uint32_t)dim;
-  for (uint32_t i = 0; i < inserted.count; ++i) {
-    if (inserted.values[i] == dim) return 1;
-    at -= inserted.values[i] < dim;
-  }
+  if (mp_index_list_has(inserted, dim)) return 1;
+  for (uint32_t i = 0; i < inserted.count; ++i) at -= inserted.values[i] < dim;
   return at < window.count ? update->dims[window.values[at]] : 1;
 }
 

@@ -24,7 +24,6 @@ static bool chip_fusion_matmuls_is_inside(const mp_type_t *type, mp_index_list_t
 // that fill the lanes. Then a tile has rows of several matrices. With narrower rows the tokens are
 // in the lanes, and each matrix has its own tiles.
 static bool chip_fusion_matmuls_is_mixed(const mp_op_t *op) {
-  enum { LANES = 128 };
   static const mp_attr_name_t batches[] = {MP_ATTR_LHS_BATCHING_DIMENSIONS,
                                            MP_ATTR_RHS_BATCHING_DIMENSIONS};
   static const mp_attr_name_t summed[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
@@ -32,7 +31,7 @@ static bool chip_fusion_matmuls_is_mixed(const mp_op_t *op) {
   if (op->code != MP_OP_DOT_GENERAL) return false;
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_type_t *type = op->operands[i]->type;
-    if (type->rank == 0 || type->dims[type->rank - 1] < LANES) continue;
+    if (type->rank == 0 || type->dims[type->rank - 1] < MP_TILE_LANES) continue;
     if (chip_fusion_matmuls_is_inside(type, mp_op_ints(op, batches[i]),
                                       mp_op_ints(op, summed[i]))) {
       return true;

@@ -10,11 +10,7 @@
 // ---- the layout of the table ----
 
 static bool lookup_is_indexed(const mp_op_t *op, uint32_t d) {
-  const mp_index_list_t indexed = mp_op_ints(op, MP_ATTR_START_INDEX_MAP);
-  for (uint32_t i = 0; i < indexed.count; ++i) {
-    if (indexed.values[i] == (int64_t)d) return true;
-  }
-  return false;
+  return mp_index_list_has(mp_op_ints(op, MP_ATTR_START_INDEX_MAP), d);
 }
 
 // Whether slices have several elements of the dimension, and start at any of them.

@@ -5,13 +5,6 @@
 #include "sim/chip/layout/tile_layout.h"
 #include "sim/work/work.h"
 
-static bool layout_lanes_holds(mp_index_list_t list, int32_t dim) {
-  for (uint32_t i = 0; i < list.count; ++i) {
-    if (list.values[i] == dim) return true;
-  }
-  return false;
-}
-
 // The last dimension of more than one element besides `lane`.
 static int32_t layout_lanes_sublane(const mp_type_t *type, int32_t lane) {
   for (int32_t d = (int32_t)type->rank; d-- > 0;) {
@@ -64,7 +57,7 @@ static layout_lanes_access_t layout_lanes_access(const mp_op_t *op) {
 // The array's dimension that is dimension `number` of a slice.
 static int32_t layout_lanes_nth(const layout_lanes_access_t *access, uint32_t number) {
   for (int32_t d = 0; d < (int32_t)access->array->rank; ++d) {
-    if (layout_lanes_holds(access->without, d) || layout_lanes_holds(access->batching, d)) continue;
+    if (mp_index_list_has(access->without, d) || mp_index_list_has(access->batching, d)) continue;
     if (number-- == 0) return d;
   }
   return -1;
@@ -83,7 +76,7 @@ static bool layout_lanes_slice(const mp_op_t *op, mp_tile_layout_t *array,
     MP_ASSERT(lane >= 0 && access.slices->dims[of_slice] <= access.array->dims[lane]);
     if (access.slices->dims[of_slice] == 1) continue;
     const bool is_whole = access.slices->dims[of_slice] == access.array->dims[lane];
-    if (!is_whole && layout_lanes_holds(access.indexed, lane)) return false;
+    if (!is_whole && mp_index_list_has(access.indexed, lane)) return false;
     for (uint32_t j = access.window.count; j-- > 0;) {
       const int32_t row = (int32_t)access.window.values[j];
       if (j == i || access.slices->dims[row] == 1) continue;

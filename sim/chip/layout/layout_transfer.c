@@ -8,16 +8,12 @@ static int32_t layout_transfer_find(mp_index_list_t list, int32_t dim) {
   return -1;
 }
 
-static bool layout_transfer_holds(mp_index_list_t list, int32_t dim) {
-  return layout_transfer_find(list, dim) >= 0;
-}
-
 // ---- reductions ----
 
 // The dimension of the result that a dimension of the operand becomes; -1: it is reduced.
 static int32_t layout_transfer_reduced(mp_index_list_t dims, int32_t dim) {
   int32_t before = 0;
-  if (dim < 0 || layout_transfer_holds(dims, dim)) return -1;
+  if (dim < 0 || mp_index_list_has(dims, dim)) return -1;
   for (uint32_t i = 0; i < dims.count; ++i) before += dims.values[i] < dim;
   return dim - before;
 }
@@ -48,7 +44,7 @@ static mp_tile_layout_t layout_transfer_reduce(const mp_op_t *op, mp_tile_layout
 static int32_t layout_transfer_unreduced(mp_index_list_t dims, int32_t rank, int32_t dim) {
   int32_t left = dim;
   for (int32_t d = 0; d < rank && dim >= 0; ++d) {
-    if (!layout_transfer_holds(dims, d) && left-- == 0) return d;
+    if (!mp_index_list_has(dims, d) && left-- == 0) return d;
   }
   return -1;
 }
