@@ -93,6 +93,18 @@ def test_virtual_time_and_estimates():
   assert out == ""
 
 
+def estimated_and_taken(script, **variables):
+  """The seconds of a launch of the script's f(x): as cost_analysis estimates them, and by the virtual clock."""
+  out = scenario.run(textwrap.dedent(script) + textwrap.dedent("""
+      estimate = f.lower(x).compile().cost_analysis()["optimal_seconds"]
+      jax.block_until_ready(f(x))
+      before = minipod.virtual_time()
+      jax.block_until_ready(f(x))
+      print(estimate, minipod.virtual_time() - before)
+      """), devices=None, MINIPOD_TIME="model", **variables)
+  return map(float, out.split())
+
+
 @pytest.mark.parametrize("function", [
     "lambda x: lax.fori_loop(0, 40, lambda i, x: x @ x, x)",
     "lambda x: lax.scan(lambda x, i: (x @ x + i, x.sum()), x, jnp.arange(30.))",
@@ -106,24 +118,18 @@ def test_virtual_time_and_estimates():
     "mesh=mesh, in_specs=P('i'), out_specs=P('i'), check_vma=False)",
 ])
 def test_estimates_count_rounds(function):
-  out = scenario.run(f"""
+  estimate, taken = estimated_and_taken(f"""
       import minipod
       mesh = Mesh(np.array(jax.devices()), ("i",))
       x = jnp.ones((4 * 64, 64)) if {"shard_map" in function} else jnp.ones((128, 128))
       f = jax.jit({function}, **(dict(in_shardings=NamedSharding(mesh, P("i"))) if {"shard_map" in function} else {{}}))
       x = jax.device_put(x, f.lower(x).compile().input_shardings[0][0])
-      estimate = f.lower(x).compile().cost_analysis()["optimal_seconds"]
-      jax.block_until_ready(f(x))
-      before = minipod.virtual_time()
-      jax.block_until_ready(f(x))
-      print(estimate, minipod.virtual_time() - before)
-      """, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v5e:2x2 launch_latency:0")
-  estimate, taken = map(float, out.split())
+      """, MINIPOD_TOPOLOGY="v5e:2x2 launch_latency:0")
   assert abs(estimate - taken) < 0.001 * taken + 1e-12, (estimate, taken)
 
 
 def test_a_gather_beside_a_loop_delays_only_its_first_rounds():
-  out = scenario.run("""
+  estimate, taken = estimated_and_taken("""
       import minipod
       mesh = Mesh(np.array(jax.devices()), ("i",))
       gather = lambda x: lax.all_gather(x, "i", tiled=True)
@@ -131,13 +137,7 @@ def test_a_gather_beside_a_loop_delays_only_its_first_rounds():
       f = jax.jit(jax.shard_map(lambda x: gather(jnp.tile(x, (64, 64))).T @ rounds(x)[:1].repeat(8 * 64 * 64, 0),
                                 mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False))
       x = jax.device_put(jnp.ones((8 * 64, 64)), NamedSharding(mesh, P("i")))
-      estimate = f.lower(x).compile().cost_analysis()["optimal_seconds"]
-      jax.block_until_ready(f(x))
-      before = minipod.virtual_time()
-      jax.block_until_ready(f(x))
-      print(estimate, minipod.virtual_time() - before)
-      """, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="7x:2x2x1 launch_latency:0", MINIPOD_VALUES="shapes")
-  estimate, taken = map(float, out.split())
+      """, MINIPOD_TOPOLOGY="7x:2x2x1 launch_latency:0", MINIPOD_VALUES="shapes")
   assert abs(estimate - taken) < 0.001 * taken, (estimate, taken)
 
 

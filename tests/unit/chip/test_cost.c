@@ -501,20 +501,21 @@ static void a_decomposition_goes_column_by_column(void **state) {
 
 #define GROUPS  "tensor<4x300x64xf32>"
 #define RESULTS "tensor<4x300x32xf32>"
+// The rows %x once per group, and zeros where the mask %m says that a row is not the group's.
+#define GROUPED_ROWS                                                                    \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                  \
+  "%0 = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<300x64xf32>) -> " GROUPS \
+  "\n"                                                                                  \
+  "%1 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> " GROUPS            \
+  "\n"                                                                                  \
+  "%2 = stablehlo.select %m, %0, %1 : tensor<4x300x64xi1>, " GROUPS "\n"
 
 // Rows go by 128 at a time, by the matrix of their group: once more where the next one begins.
 static void each_group_goes_through_its_own_rows(void **state) {
   (void)state;
   static const char text[] =
       "func.func @main(%x: tensor<300x64xf32>, %w: tensor<4x64x32xf32>, %m: "
-      "tensor<4x300x64xi1>) -> tensor<300x32xf32> {\n"
-      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
-      "%0 = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<300x64xf32>) -> " GROUPS
-      "\n"
-      "%1 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> " GROUPS
-      "\n"
-      "%2 = stablehlo.select %m, %0, %1 : tensor<4x300x64xi1>, " GROUPS
-      "\n"
+      "tensor<4x300x64xi1>) -> tensor<300x32xf32> {\n" GROUPED_ROWS
       "%3 = stablehlo.dot_general %2, %w, contracting_dims = [2, 0] x [1, 0] : (" GROUPS
       ", tensor<4x64x32xf32>) -> tensor<300x32xf32>\n"
       "return %3 : tensor<300x32xf32>\n}\n";
@@ -535,14 +536,7 @@ static void each_group_sums_its_own_rows(void **state) {
   (void)state;
   static const char text[] =
       "func.func @main(%x: tensor<300x64xf32>, %g: tensor<300x32xf32>, %m: tensor<4x300x64xi1>, "
-      "%n: tensor<4x300x32xi1>) -> tensor<4x64x32xf32> {\n"
-      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
-      "%0 = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<300x64xf32>) -> " GROUPS
-      "\n"
-      "%1 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> " GROUPS
-      "\n"
-      "%2 = stablehlo.select %m, %0, %1 : tensor<4x300x64xi1>, " GROUPS
-      "\n"
+      "%n: tensor<4x300x32xi1>) -> tensor<4x64x32xf32> {\n" GROUPED_ROWS
       "%3 = stablehlo.broadcast_in_dim %g, dims = [1, 2] : (tensor<300x32xf32>) -> " RESULTS
       "\n"
       "%4 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> " RESULTS

@@ -26,25 +26,29 @@ static void carried_values_stay_in_scratch_memory(void **state) {
   find_end(&f);
 }
 
+// The loop of a function with the argument %n: %n rounds over the state %a, which begins with
+// zeros; a round computes the next state %d.
+#define ROUNDS_BEGIN                                                                       \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                     \
+  "%x = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<256x256xf32>\n" \
+  "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                      \
+  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                      \
+  "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<256x256xf32>\n"         \
+  "cond {\n%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n" \
+  "stablehlo.return %p : tensor<i1>\n} do {\n"
+#define ROUNDS_END                                                  \
+  "%k = stablehlo.add %i, %c1 : tensor<i32>\n"                      \
+  "stablehlo.return %k, %d : tensor<i32>, tensor<256x256xf32>\n}\n" \
+  "return %0#1 : tensor<256x256xf32>\n}\n"
+
 // A loop over states of a type that are multiplied by a weight of another type in each round, and
 // begin with zeros.
 #define ROUNDS(type, weight, cast) ROUNDS_BEHIND("", type, weight, cast)
 #define ROUNDS_BEHIND(before, type, weight, cast)                                           \
   "func.func @main(%w: tensor<256x256x" weight                                              \
-  ">, %n: tensor<i32>) -> tensor<256x256xf32> {\n" before                                   \
-  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                      \
-  "%x = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<256x256xf32>\n"  \
-  "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                       \
-  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                       \
-  "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<256x256xf32>\n"          \
-  "cond {\n%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"  \
-  "stablehlo.return %p : tensor<i1>\n} do {\n" cast                                         \
+  ">, %n: tensor<i32>) -> tensor<256x256xf32> {\n" before ROUNDS_BEGIN cast                 \
   "%d = stablehlo.dot_general %b, %w, contracting_dims = [1] x [0] : (tensor<256x256x" type \
-  ">, tensor<256x256x" weight                                                               \
-  ">) -> tensor<256x256xf32>\n"                                                             \
-  "%k = stablehlo.add %i, %c1 : tensor<i32>\n"                                              \
-  "stablehlo.return %k, %d : tensor<i32>, tensor<256x256xf32>\n}\n"                         \
-  "return %0#1 : tensor<256x256xf32>\n}\n"
+  ">, tensor<256x256x" weight ">) -> tensor<256x256xf32>\n" ROUNDS_END
 #define NARROW "%b = stablehlo.convert %a : (tensor<256x256xf32>) -> tensor<256x256xbf16>\n"
 #define WIDE   "%b = stablehlo.negate %a : tensor<256x256xf32>\n"
 
@@ -56,8 +60,8 @@ static void carried_values_stay_in_scratch_memory(void **state) {
   "(tensor<256x256xbf16>, tensor<256x256xbf16>) -> tensor<256x256xbf16>\n"
 
 // A weight that is cast before the loop stays in VMEM; one that is read as it came does
-// not, unless a matmul comes before the loop, beside which it is copied. A TPU begins a loop with
-// constants that nobody has written, a GPU writes them.
+// not, unless a matmul comes before the loop, beside which it is copied. On a TPU the loop itself
+// makes its constant initial values; on a GPU a kernel writes them before.
 static void rounds_keep_weights_that_are_cast(void **state) {
   (void)state;
   enum { BYTES = 256 * 256 * 4 };
@@ -90,24 +94,13 @@ static void rounds_keep_weights_that_are_cast(void **state) {
 // A loop whose rounds multiply a slice each of a stack by a weight.
 #define STACK(type)                                                                                \
   "func.func @main(%xs: tensor<64x256x256x" type                                                   \
-  ">, %n: tensor<i32>) -> tensor<256x256xf32> {\n"                                                 \
-  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                             \
-  "%x = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<256x256xf32>\n"         \
-  "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                              \
-  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                              \
-  "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<256x256xf32>\n"                 \
-  "cond {\n%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"         \
-  "stablehlo.return %p : tensor<i1>\n} do {\n"                                                     \
+  ">, %n: tensor<i32>) -> tensor<256x256xf32> {\n" ROUNDS_BEGIN                                    \
   "%s = stablehlo.dynamic_slice %xs, %i, %c0, %c0, sizes = [1, 256, 256] : "                       \
   "(tensor<64x256x256x" type ">, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x256x256x" type \
   ">\n%b = stablehlo.reshape %s : (tensor<1x256x256x" type ">) -> tensor<256x256x" type            \
   ">\n%e = stablehlo.convert %a : (tensor<256x256xf32>) -> tensor<256x256x" type                   \
   ">\n%d = stablehlo.dot_general %b, %e, contracting_dims = [1] x [0] : (tensor<256x256x" type     \
-  ">, tensor<256x256x" type                                                                        \
-  ">) -> tensor<256x256xf32>\n"                                                                    \
-  "%k = stablehlo.add %i, %c1 : tensor<i32>\n"                                                     \
-  "stablehlo.return %k, %d : tensor<i32>, tensor<256x256xf32>\n}\n"                                \
-  "return %0#1 : tensor<256x256xf32>\n}\n"
+  ">, tensor<256x256x" type ">) -> tensor<256x256xf32>\n" ROUNDS_END
 
 // A stack of factors in f32 is cast before the loop and stays in VMEM, if there is room.
 static void rounds_keep_stacks_that_are_cast(void **state) {
