@@ -1,8 +1,6 @@
 // Two passes: backward for what matmuls want, forward for what values get.
 #include "sim/chip/layout/layout_assign.h"
 
-#include <math.h>
-
 #include "sim/base/assert.h"
 #include "sim/work/work.h"
 
@@ -179,8 +177,8 @@ static mp_status_t layout_assign_matmul(layout_assign_t *a, const mp_op_t *op) {
   return NULL;
 }
 
-// The layout of what an op computes in any layout from its operands: what readers want, if some
-// operand has it, or if matmuls want it; else that of the largest operand.
+// The layout of what an op computes in any layout from its operands: that of the largest operand,
+// of equals the one that readers want; what they want if they cannot read that.
 static bool layout_assign_choose(const layout_assign_t *a, const mp_op_t *op,
                                  mp_tile_layout_t *out) {
   const layout_state_t *state = layout_assign_state(a, &op->results[0]);
@@ -193,9 +191,9 @@ static bool layout_assign_choose(const layout_assign_t *a, const mp_op_t *op,
     const double bytes = mp_work_bytes_of(op->operands[i]->type);
     const bool is_wanted =
         state->want != LAYOUT_FREE && mp_tile_layout_equal(layout, state->wanted);
-    if (is_found && !is_wanted && bytes <= most) continue;
+    if (is_found && (is_wanted ? bytes < most : bytes <= most)) continue;
     *out = layout;
-    most = is_wanted ? INFINITY : bytes;
+    most = bytes;
     is_found = true;
   }
   if (is_found && !layout_assign_serves(*out, state)) *out = state->wanted;
