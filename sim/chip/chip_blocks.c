@@ -20,7 +20,7 @@ static mp_status_t chip_blocks_meet(mp_chip_builder_t *b, const mp_op_t *op, uin
 
 static mp_status_t chip_blocks_collective(mp_chip_builder_t *b, const mp_op_t *op) {
   uint32_t number;
-  MP_RETURN_IF_ERROR(mp_chip_add_collective(b, op, &number));
+  MP_RETURN_IF_ERROR(mp_communication_add(&b->communication, op, &number));
   return chip_blocks_meet(b, op, number);
 }
 
@@ -28,12 +28,13 @@ static mp_status_t chip_blocks_collective(mp_chip_builder_t *b, const mp_op_t *o
 
 static mp_status_t chip_blocks_copy(mp_chip_builder_t *b, const mp_op_t *op) {
   uint32_t number;
-  MP_RETURN_IF_ERROR(mp_chip_add_host_copy(b, op, &number));
+  MP_RETURN_IF_ERROR(mp_communication_add_copy(&b->communication, op, &number));
   MP_RETURN_IF_ERROR(mp_chip_begin_copy(b, number));
   return mp_chip_await_copy(b, number);
 }
 
-static mp_status_t chip_blocks_op(mp_chip_builder_t *b, const mp_op_t *op) {
+static mp_status_t chip_blocks_op(mp_chip_builder_t *b, const mp_op_t *op,
+                                  const mp_ring_matmul_t *ring) {
   if (mp_op_info(op->code)->role != MP_OP_ROLE_KERNEL) {
     MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, op, op));
   }
@@ -42,7 +43,7 @@ static mp_status_t chip_blocks_op(mp_chip_builder_t *b, const mp_op_t *op) {
   switch (mp_op_info(op->code)->role) {
     case MP_OP_ROLE_KERNEL:
       if (mp_plan_is_sink(op)) return NULL;
-      return mp_chip_add_kernel(b, op, NULL);
+      return mp_chip_add_kernel(b, op, ring);
     case MP_OP_ROLE_COMMAND:
       return mp_chip_add_scalar(b, op);
     case MP_OP_ROLE_CONTROL:
@@ -69,8 +70,7 @@ static mp_status_t chip_blocks_slot(mp_chip_builder_t *b, const mp_chip_slot_t *
       break;
   }
   if (item->collective != UINT32_MAX) return chip_blocks_meet(b, item->op, item->collective);
-  if (item->ring.kind != MP_RING_NONE) return mp_chip_add_kernel(b, item->op, &item->ring);
-  return chip_blocks_op(b, item->op);
+  return chip_blocks_op(b, item->op, &item->ring);
 }
 
 static bool chip_blocks_has_collective(const mp_block_t *block) {
@@ -81,19 +81,20 @@ static bool chip_blocks_has_collective(const mp_block_t *block) {
 }
 
 mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_t *block) {
-  if (b->links != NULL && (chip_blocks_has_collective(block) || mp_chip_has_copy(block, false))) {
+  if (b->communication.links != NULL &&
+      (chip_blocks_has_collective(block) || mp_chip_has_copy(block, false))) {
     mp_chip_order_t order;
-    MP_RETURN_IF_ERROR(mp_chip_order_block(b, block, &order));
+    MP_RETURN_IF_ERROR(mp_chip_order_block(&b->communication, block, &order));
     for (uint32_t i = 0; i < order.num_slots; ++i) {
       MP_RETURN_IF_ERROR(chip_blocks_slot(b, &order.slots[i]));
       if (order.slots[i].part != MP_CHIP_SLOT_FINISH) continue;
       if (order.slots[i].item.collective == UINT32_MAX) continue;
-      b->steps.items[b->steps.count - 1].time = mp_moment_of(mp_chip_lost_seconds(b, &order, i));
+      b->steps.items[b->steps.count - 1].time = mp_moment_of(order.slots[i].lost);
     }
     return NULL;
   }
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    MP_RETURN_IF_ERROR(chip_blocks_op(b, op));
+    MP_RETURN_IF_ERROR(chip_blocks_op(b, op, &(mp_ring_matmul_t){0}));
   }
   return NULL;
 }

@@ -16,17 +16,14 @@ mp_status_t mp_chip_make_fusions(mp_module_t *module, const mp_chip_figures_t *f
   return mp_spaces_assign(module, figures, arena, out_fusions);
 }
 
-// Allocates the tables of the steps: layout copies that have a kernel, items by op. Finds uses.
+// Allocates the tables of the steps: layout copies that have a kernel, communication. Finds uses.
 static mp_status_t chip_compile_make_tables(mp_chip_builder_t *b) {
   const uint32_t num_copies = b->fusions.layouts.copies.count;
   MP_RETURN_IF_ERROR(mp_chip_order_find_uses(b));
   b->copied = MP_ARENA_ARRAY(b->scratch, uint32_t, (size_t)num_copies + 1);
   MP_RETURN_IF_NULL(b->copied);
   for (uint32_t i = 0; i < num_copies; ++i) b->copied[i] = UINT32_MAX;
-  b->items = MP_ARENA_ARRAY(b->scratch, uint32_t, (size_t)b->position + 1);
-  MP_RETURN_IF_NULL(b->items);
-  for (uint32_t i = 0; i < b->position; ++i) b->items[i] = UINT32_MAX;
-  return NULL;
+  return mp_communication_start(&b->communication, b->position);
 }
 
 // Prices kernels, orders them and the collectives of each block, and makes control flow jumps.
@@ -38,7 +35,8 @@ static mp_status_t chip_compile_steps(mp_chip_builder_t *b) {
 }
 
 static mp_status_t chip_compile_memory(mp_chip_builder_t *b) {
-  const mp_memory_extras_t extras = {b->rings.count, b->held.count, b->rings.items, b->held.items};
+  const mp_memory_extras_t extras = {b->communication.rings.count, b->held.count,
+                                     b->communication.rings.items, b->held.items};
   return mp_chip_memory_plan(&b->chip->figures, &b->fusions, b->program, &extras, b->arena,
                              &b->memory);
 }
@@ -60,24 +58,20 @@ static void chip_compile_check(const mp_chip_builder_t *b) {
   }
 }
 
-// How many collectives may run at a time.
-static uint32_t chip_compile_num_tracks(const mp_chip_t *chip) {
-  const double tracks = mp_figure_or(chip->figures.overlap_tracks, 1);
-  return tracks < 1 ? 1 : (uint32_t)tracks;
-}
-
 mp_status_t mp_chip_program_create_linked(const mp_chip_t *chip, const mp_program_t *program,
                                           const mp_chip_links_t *links, mp_arena_t *arena,
                                           const mp_chip_program_t **out_program) {
   MP_ASSERT(program->partitioned != NULL);
-  mp_chip_builder_t b = {.chip = chip,
-                         .links = links,
-                         .program = program,
-                         .arena = arena,
-                         .num_tracks = chip_compile_num_tracks(chip)};
+  mp_chip_builder_t b = {
+      .chip = chip,
+      .program = program,
+      .arena = arena,
+      .communication = {
+          .chip = chip, .links = links, .program = program, .fusions = &b.fusions, .arena = arena}};
   mp_chip_program_t *chip_program = MP_ARENA_NEW(arena, mp_chip_program_t);
   MP_RETURN_IF_NULL(chip_program);
   MP_RETURN_IF_ERROR(mp_arena_create(&b.scratch));
+  b.communication.scratch = b.scratch;
   const mp_status_t status = chip_compile(&b);
   mp_arena_release(b.scratch);
   if (status != NULL) return status;
@@ -87,12 +81,12 @@ mp_status_t mp_chip_program_create_linked(const mp_chip_t *chip, const mp_progra
                                       .kernels = b.kernels.items,
                                       .num_steps = b.steps.count,
                                       .steps = b.steps.items,
-                                      .num_collectives = b.collectives.count,
-                                      .collectives = b.collectives.items,
-                                      .num_copies = b.copies.count,
-                                      .copies = b.copies.items,
+                                      .num_collectives = b.communication.collectives.count,
+                                      .collectives = b.communication.collectives.items,
+                                      .num_copies = b.communication.copies.count,
+                                      .copies = b.communication.copies.items,
                                       .num_copy_slots = b.slots.count,
-                                      .num_tracks = b.num_tracks,
+                                      .num_tracks = mp_communication_num_tracks(chip),
                                       .most_started = b.most_started,
                                       .num_controls = b.num_controls,
                                       .has_choices = b.has_choices,

@@ -1,7 +1,6 @@
 // Copies between the device and its host's memory, for values that a program places on the host.
 #include "sim/base/assert.h"
 #include "sim/chip/chip_impl.h"
-#include "sim/chip/fuse/chip_fusion_kinds.h"
 
 bool mp_chip_has_copy(const mp_block_t *block, bool is_deep) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
@@ -13,24 +12,10 @@ bool mp_chip_has_copy(const mp_block_t *block, bool is_deep) {
   return false;
 }
 
-mp_status_t mp_chip_add_host_copy(mp_chip_builder_t *b, const mp_op_t *op, uint32_t *out_number) {
-  const mp_chip_links_t *links = b->links;
-  const bool is_known = links != NULL && links->host_bandwidth > 0;
-  mp_chip_copy_t copy = {
-      .op = op,
-      .is_to_host = op->results[0].is_on_host,
-      .is_async = links != NULL && b->chip->figures.compiler != MP_CHIP_COMPILER_PLAIN,
-      .bytes = mp_chip_fusion_bytes_of(&b->chip->figures, op->results[0].type)};
-  if (is_known) copy.seconds = links->host_latency + copy.bytes / links->host_bandwidth;
-  MP_ASSERT(copy.bytes >= 0 && copy.seconds >= 0);
-  *out_number = b->copies.count;
-  return MP_ARRAY_PUSH(b->arena, &b->copies, copy);
-}
-
 static mp_status_t chip_host_add_step(mp_chip_builder_t *b, mp_chip_step_kind_t kind,
                                       uint32_t number) {
   const mp_chip_step_t step = {
-      .kind = kind, .op = b->copies.items[number].op, .copy = number, .rounds = -1};
+      .kind = kind, .op = b->communication.copies.items[number].op, .copy = number, .rounds = -1};
   b->must_begin = false;
   return MP_ARRAY_PUSH(b->arena, &b->steps, step);
 }
@@ -40,12 +25,12 @@ mp_status_t mp_chip_begin_copy(mp_chip_builder_t *b, uint32_t number) {
   while (slot < b->slots.count && b->slots.items[slot]) ++slot;
   if (slot == b->slots.count) MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->scratch, &b->slots, false));
   b->slots.items[slot] = true;
-  b->copies.items[number].slot = slot;
+  b->communication.copies.items[number].slot = slot;
   return chip_host_add_step(b, MP_CHIP_STEP_COPY, number);
 }
 
 mp_status_t mp_chip_await_copy(mp_chip_builder_t *b, uint32_t number) {
-  const uint32_t slot = b->copies.items[number].slot;
+  const uint32_t slot = b->communication.copies.items[number].slot;
   MP_ASSERT(slot < b->slots.count && b->slots.items[slot]);  // started, not yet waited for
   b->slots.items[slot] = false;
   return chip_host_add_step(b, MP_CHIP_STEP_AWAIT, number);

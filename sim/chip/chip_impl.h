@@ -5,9 +5,7 @@
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/chip/chip_program.h"
-#include "sim/chip/cost/ring_cost.h"
-#include "sim/chip/fuse/chip_fusion.h"
-#include "sim/plan/plan.h"
+#include "sim/chip/schedule/chip_order.h"
 
 // The uses of a value.
 typedef struct {
@@ -17,34 +15,8 @@ typedef struct {
   uint32_t held;                // the number of that copy in `held`
 } mp_chip_order_use_t;
 
-// A unit of the schedule: a kernel, a collective, a host copy, a loop or a branch.
-typedef struct {
-  const mp_op_t *op;
-  uint32_t collective;    // number of the collective; UINT32_MAX: not a collective
-  uint32_t copy;          // number of the host copy; UINT32_MAX: not a host copy
-  double seconds;         // estimate for the scheduler
-  mp_ring_matmul_t ring;  // of a collective matmul
-} mp_chip_item_t;
-
-typedef enum { MP_CHIP_SLOT_WHOLE, MP_CHIP_SLOT_BEGIN, MP_CHIP_SLOT_FINISH } mp_chip_slot_part_t;
-
-typedef struct {
-  mp_chip_item_t item;
-  mp_chip_slot_part_t part;
-} mp_chip_slot_t;
-
-typedef struct {
-  uint32_t num_slots;
-  mp_chip_slot_t *slots;
-} mp_chip_order_t;
-
-// The default of `overlap.started`: how many collectives may be started at a time. The results of
-// started collectives occupy memory.
-enum { MP_CHIP_MOST_STARTED = 4 };
-
 typedef struct {
   const mp_chip_t *chip;
-  const mp_chip_links_t *links;  // NULL: no collective overlaps with compute
   const mp_program_t *program;
   mp_arena_t *arena, *scratch;
   mp_chip_fusions_t fusions;
@@ -52,28 +24,20 @@ typedef struct {
   MP_HASH_MAP(mp_chip_order_use_t) uses;  // in scratch; of values that are not aliases
   MP_ARRAY(mp_chip_kernel_t) kernels;
   MP_ARRAY(mp_chip_step_t) steps;
-  MP_ARRAY(mp_chip_collective_t) collectives;
-  mp_plan_groups_t groups;  // of the collectives
-  MP_ARRAY(mp_chip_copy_t) copies;
+  mp_communication_t communication;
   MP_ARRAY(bool) slots;  // of host copies: which are in use
-  // [positions], in scratch: the item that produces an op's results, numbered within its block;
-  // UINT32_MAX: no item does
-  uint32_t *items;
-  uint32_t num_tracks, num_started, most_started;
+  uint32_t num_started, most_started;
   uint32_t num_controls;
   bool has_choices;
-  bool is_in_part;                   // the current block belongs to a LOCAL step
-  bool must_begin;                   // the next kernel begins a step, as a jump targets it
-  MP_ARRAY(mp_memory_ring_t) rings;  // in scratch
-  uint32_t *copied;                  // [layout copies], in scratch: its number in `held`
-  MP_ARRAY(mp_memory_copy_t) held;   // in scratch: copies in other layouts
+  bool is_in_part;                  // the current block belongs to a LOCAL step
+  bool must_begin;                  // the next kernel begins a step, as a jump targets it
+  uint32_t *copied;                 // [layout copies], in scratch: its number in `held`
+  MP_ARRAY(mp_memory_copy_t) held;  // in scratch: copies in other layouts
   mp_chip_memory_t memory;
 } mp_chip_builder_t;
 
 // ---- chip_steps.c ----
 
-// The op's name without its dialect: "dot_general".
-const char *mp_chip_step_name(const mp_op_t *op);
 // Appends a step.
 MP_NODISCARD mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step);
 // Appends a kernel to the last step, or to a new step.
@@ -85,9 +49,6 @@ MP_NODISCARD mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op
                                                const mp_value_t *value);
 // Adds a kernel that computes scalars.
 MP_NODISCARD mp_status_t mp_chip_add_scalar(mp_chip_builder_t *b, const mp_op_t *op);
-// Adds a collective, without a step.
-MP_NODISCARD mp_status_t mp_chip_add_collective(mp_chip_builder_t *b, const mp_op_t *op,
-                                                uint32_t *out_number);
 
 // ---- chip_blocks.c ----
 
@@ -100,38 +61,18 @@ MP_NODISCARD mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_
 // Adds the steps of a loop or branch.
 MP_NODISCARD mp_status_t mp_chip_add_control(mp_chip_builder_t *b, const mp_op_t *op);
 
-// ---- chip_beside.c ----
-
-// The seconds by which the collective that ends at the slot `end` slows down the work that overlaps
-// with it: on a GPU it takes multiprocessors.
-double mp_chip_lost_seconds(const mp_chip_builder_t *b, const mp_chip_order_t *order, uint32_t end);
-
 // ---- chip_host.c: copies between the device and its host ----
 
 // Whether the block has a host copy. With `is_deep`, its loops and branches count, too.
 bool mp_chip_has_copy(const mp_block_t *block, bool is_deep);
-// Adds a host copy, without a step.
-MP_NODISCARD mp_status_t mp_chip_add_host_copy(mp_chip_builder_t *b, const mp_op_t *op,
-                                               uint32_t *out_number);
 // Add the step that starts a host copy, and the step that waits for it.
 MP_NODISCARD mp_status_t mp_chip_begin_copy(mp_chip_builder_t *b, uint32_t number);
 MP_NODISCARD mp_status_t mp_chip_await_copy(mp_chip_builder_t *b, uint32_t number);
 
-// ---- chip_order.c ----
-
-// Orders the items of a block, in scratch. Adds the block's collectives and host copies.
-MP_NODISCARD mp_status_t mp_chip_order_block(mp_chip_builder_t *b, const mp_block_t *block,
-                                             mp_chip_order_t *out_order);
-
 // ---- chip_kernels.c ----
 
-// The seconds of the fusion that runs at the place of an op, without copies; 0 if there is none.
-// `ring`: of a collective matmul; NULL: the matmul runs as a whole.
-double mp_chip_kernel_seconds(const mp_chip_builder_t *b, const mp_op_t *op,
-                              const mp_ring_matmul_t *ring);
-
 // Adds the kernel of the fusion that runs at the place of an op, if there is one, and the copies of
-// its operands.
+// its operands. `ring`: of a collective matmul.
 MP_NODISCARD mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
                                             const mp_ring_matmul_t *ring);
 

@@ -2,6 +2,7 @@
 #include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/ir/op_name.h"
 
 // The bytes that a fusion copies in addition to its accesses: arrays before an update in place, and
 // the parts of complex arguments.
@@ -14,18 +15,6 @@ static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
     at = member->next;
   }
   return bytes;
-}
-
-static double chip_kernels_seconds(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion,
-                                   double bytes, const mp_ring_matmul_t *ring) {
-  return ring != NULL ? mp_ring_seconds(b->chip, &b->fusions, fusion, bytes, ring)
-                      : mp_kernel_seconds(b->chip, &b->fusions, fusion, bytes);
-}
-
-double mp_chip_kernel_seconds(const mp_chip_builder_t *b, const mp_op_t *op,
-                              const mp_ring_matmul_t *ring) {
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
-  return fusion == NULL ? 0 : chip_kernels_seconds(b, fusion, fusion->bytes, ring);
 }
 
 mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
@@ -44,13 +33,13 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
   const double bytes = fusion->bytes + chip_kernels_bytes_copied(b, fusion);
   const mp_chip_kernel_t kernel = {
       .op = fusion->hero,
-      .name = mp_chip_step_name(fusion->hero),
+      .name = mp_op_short_name(fusion->hero),
       .work_class = work->work_class,
       .kind = work->matmul.batch > 0 ? mp_chip_flop_kind(work->matmul.dtype) : MP_FLOP_F32,
       .flops = mp_kernel_flops(b->chip, fusion),
       .transcendentals = work->transcendentals,
       .bytes = bytes,
-      .seconds = chip_kernels_seconds(b, fusion, bytes, ring),
+      .seconds = mp_ring_seconds(b->chip, &b->fusions, fusion, bytes, ring),
       .figure = mp_kernel_figure(b->chip, &b->fusions, fusion, bytes),
   };
   return mp_chip_put_kernel(b, &kernel);

@@ -16,7 +16,7 @@
 #include "sim/chip/cost/chip.h"
 #include "sim/chip/memory/chip_memory.h"
 #include "sim/chip/moment.h"
-#include "sim/chip/schedule/overlap.h"
+#include "sim/chip/schedule/communication.h"
 #include "sim/plan/program.h"
 
 // A kernel of the chip, or a copy.
@@ -30,25 +30,6 @@ typedef struct {
   double seconds;
   mp_chip_figure_t figure;  // the parameter that decides its time (basis/kernel_basis.h)
 } mp_chip_kernel_t;
-
-typedef struct {
-  const mp_op_t *op;
-  // The ops that the chip's compiler combines into this collective, `op` first; 0: only `op`.
-  uint32_t num_ops;
-  const mp_op_t *const *ops;
-  const char *name;  // "all_reduce"; borrowed
-  const mp_collective_t *collective;
-  mp_overlap_t overlap;  // SYNC: devices wait for it at once; else they start it and wait later
-} mp_chip_collective_t;
-
-// A host copy: between the device and its host's memory. Each direction has a stream.
-typedef struct {
-  const mp_op_t *op;  // the placement (mp_op_crosses)
-  bool is_to_host, is_async;
-  double bytes;
-  double seconds;  // 0: the host's link is not described
-  uint32_t slot;   // copies that a device has started at the same time have different slots
-} mp_chip_copy_t;
 
 typedef enum {
   MP_CHIP_STEP_WORK,    // runs kernels one after the other, which takes `time`
@@ -117,26 +98,6 @@ typedef struct {
   bool has_choices;       // some step is LOCAL, BRANCH or SWITCH
   mp_chip_memory_t memory;
 } mp_chip_program_t;
-
-// The chips of a group in a slice.
-typedef struct {
-  uint32_t num_chips;  // fewer than members if several members are cores of one chip
-  uint32_t num_dims;   // dimensions of the box that the chips fill; 1 if they fill no box
-} mp_chip_spread_t;
-
-// The network of the chip, for decisions of its compiler.
-typedef struct {
-  // Estimates the seconds of a collective that has its links for itself.
-  mp_status_t (*seconds)(void *context, const mp_collective_t *collective, double *out_seconds);
-  // Where the members of the collective's first group are. NULL: each member is a chip, and they
-  // are along one dimension.
-  mp_chip_spread_t (*spread)(void *context, const mp_collective_t *collective);
-  void *context;
-  double bandwidth;  // bytes/s of a link of the chip, in one direction; 0: not described
-  // The link to the host while all chips of the host copy: seconds before the first byte, and
-  // bytes/s in one direction (0: host copies take no time).
-  double host_latency, host_bandwidth;
-} mp_chip_links_t;
 
 // Compiles a program that has kept its partitioned module (mp_program_t.partitioned) for the chip,
 // in `arena`. `links` NULL: no collective overlaps with compute. Errors: memory is short; those of

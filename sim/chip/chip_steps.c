@@ -1,19 +1,12 @@
 // Appends kernels and collectives to the steps of a chip program.
 #include <math.h>
-#include <string.h>
 
 #include "sim/base/assert.h"
 #include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/cost/vector_cost.h"
-#include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/plan/plan.h"
-
-const char *mp_chip_step_name(const mp_op_t *op) {
-  const char *name = mp_op_info(op->code)->name, *dot = strchr(name, '.');
-  return dot == NULL ? name : dot + 1;
-}
+#include "sim/ir/op_name.h"
 
 mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step) {
   b->must_begin = false;
@@ -75,21 +68,8 @@ mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,
 mp_status_t mp_chip_add_scalar(mp_chip_builder_t *b, const mp_op_t *op) {
   const mp_work_t work = {.work_class = MP_WORK_SCALAR};
   return mp_chip_put_kernel(b, &(mp_chip_kernel_t){.op = op,
-                                                   .name = mp_chip_step_name(op),
+                                                   .name = mp_op_short_name(op),
                                                    .work_class = work.work_class,
                                                    .kind = MP_FLOP_F32,
                                                    .seconds = mp_kernel_scalar_seconds(b->chip)});
-}
-
-mp_status_t mp_chip_add_collective(mp_chip_builder_t *b, const mp_op_t *op, uint32_t *out_number) {
-  const mp_collective_t *collective = NULL;
-  *out_number = b->collectives.count;
-  MP_RETURN_IF_ERROR(mp_plan_lower_collective(b->arena, &b->groups, op, b->program->num_replicas,
-                                              b->program->num_partitions, *out_number,
-                                              &collective));
-  const mp_chip_collective_t one = {.op = op,
-                                    .name = mp_chip_step_name(op),
-                                    .collective = collective,
-                                    .overlap = MP_OVERLAP_SYNC};
-  return MP_ARRAY_PUSH(b->arena, &b->collectives, one);
 }

@@ -23,7 +23,7 @@ typedef struct {
   uint64_t offset;       // among the temporaries
 } mp_memory_place_t;
 
-// A matmul that is done in parts beside a ring of messages (`../chip_rings.c`).
+// A matmul that is done in parts beside a ring of messages (`../schedule/chip_order_rings.c`).
 typedef struct {
   const mp_op_t *matmul;      // the last op of its fusion
   const mp_op_t *collective;  // that gathers one of its factors, or adds up and scatters its result

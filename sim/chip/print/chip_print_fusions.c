@@ -31,14 +31,9 @@ void mp_chip_print_forget(mp_chip_print_fusions_t *fusions) {
   mp_arena_release(fusions->arena);
 }
 
-const char *mp_chip_print_op(const mp_op_t *op) {
-  const char *name = mp_op_info(op->code)->name, *dot = strchr(name, '.');
-  return dot == NULL ? name : dot + 1;
-}
-
 // Whether a kernel is the fusion of its op. Copies for an op have another name than the op.
 static bool chip_print_fusions_is_own(const mp_chip_kernel_t *kernel) {
-  return strcmp(kernel->name, mp_chip_print_op(kernel->op)) == 0;
+  return strcmp(kernel->name, mp_op_short_name(kernel->op)) == 0;
 }
 
 const mp_chip_fusion_t *mp_chip_print_fusion(const mp_chip_print_fusions_t *fusions,

@@ -5,6 +5,7 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/chip/fuse/chip_fusion.h"
 #include "sim/chip/print/chip_print.h"
+#include "sim/ir/op_name.h"
 
 typedef struct {
   uint64_t hash;  // mp_hash_pointer of the hero
@@ -30,8 +31,6 @@ const mp_chip_fusion_t *mp_chip_print_fusion(const mp_chip_print_fusions_t *fusi
 // Where a value is while the kernel runs: "HBM", "VMEM" ... (a constant).
 const char *mp_chip_print_space(const mp_chip_print_request_t *request,
                                 const mp_chip_fusion_access_t *access);
-// The op's name without its dialect: "dot_general" (a constant).
-const char *mp_chip_print_op(const mp_op_t *op);
 // Appends the number of a value: "%12".
 void mp_chip_print_value(const mp_value_t *value, mp_strbuf_t *out);
 

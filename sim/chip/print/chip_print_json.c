@@ -61,7 +61,7 @@ static void chip_print_json_fusion(const mp_chip_print_request_t *request,
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &fusions->fusions.members.items[at];
     if (at != fusion->first_member) mp_strbuf_puts(out, ", ");
-    mp_strbuf_put_json(out, mp_str(mp_chip_print_op(member->op)));
+    mp_strbuf_put_json(out, mp_str(mp_op_short_name(member->op)));
     at = member->next;
   }
   const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&fusions->fusions, fusion);

@@ -47,7 +47,7 @@ static void chip_print_kernels_ops(const mp_chip_print_t *p, const mp_chip_fusio
       mp_chip_print_value(&member->op->results[0], p->out);
       mp_strbuf_putc(p->out, ':');
     }
-    mp_strbuf_puts(p->out, mp_chip_print_op(member->op));
+    mp_strbuf_puts(p->out, mp_op_short_name(member->op));
     at = member->next;
   }
   mp_strbuf_putc(p->out, '\n');
@@ -75,7 +75,7 @@ void mp_chip_print_layout_copies(const mp_chip_print_t *p) {
     chip_print_kernels_layout(copy->from, p->out);
     mp_strbuf_puts(p->out, " -> ");
     chip_print_kernels_layout(copy->to, p->out);
-    mp_strbuf_printf(p->out, " for %s%s", mp_chip_print_op(copy->op),
+    mp_strbuf_printf(p->out, " for %s%s", mp_op_short_name(copy->op),
                      copy->is_reshape ? " (reshape)" : "");
     if (p->request->stage >= MP_CHIP_STAGE_MEMORY) {
       mp_strbuf_printf(p->out, ", %s to %s", copy->reads_vmem ? "VMEM" : "HBM",

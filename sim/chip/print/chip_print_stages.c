@@ -25,7 +25,7 @@ bool mp_chip_stage_from_name(mp_str_t name, mp_chip_stage_t *out_stage) {
 
 // Prints an op that is not a fusion, with its operands: a collective, a loop.
 static void chip_print_stages_plain(const mp_chip_print_t *p, const mp_op_t *op) {
-  mp_strbuf_printf(p->out, "    %s", mp_chip_print_op(op));
+  mp_strbuf_printf(p->out, "    %s", mp_op_short_name(op));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     mp_strbuf_putc(p->out, ' ');
     mp_chip_print_value(op->operands[i], p->out);
@@ -38,17 +38,17 @@ static void chip_print_stages_block(const mp_chip_print_t *p, const mp_block_t *
 static void chip_print_stages_regions(const mp_chip_print_t *p, const mp_op_t *op) {
   chip_print_stages_plain(p, op);
   for (uint32_t i = 0; i < op->num_regions; ++i) {
-    mp_strbuf_printf(p->out, "  region %u of %s\n", i, mp_chip_print_op(op));
+    mp_strbuf_printf(p->out, "  region %u of %s\n", i, mp_op_short_name(op));
     chip_print_stages_block(p, op->regions[i]);
   }
-  mp_strbuf_printf(p->out, "  end of %s\n", mp_chip_print_op(op));
+  mp_strbuf_printf(p->out, "  end of %s\n", mp_op_short_name(op));
 }
 
 // Prints a fusion at the place of its last op, where it runs.
 static void chip_print_stages_op(const mp_chip_print_t *p, const mp_op_t *op) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&p->fusions.fusions, op);
   if (fusion != NULL) {
-    mp_strbuf_printf(p->out, "    %s (%s)\n", mp_chip_print_op(fusion->hero),
+    mp_strbuf_printf(p->out, "    %s (%s)\n", mp_op_short_name(fusion->hero),
                      mp_work_class_name(fusion->work.work_class));
     mp_chip_print_members(p, fusion);
   } else if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL) {

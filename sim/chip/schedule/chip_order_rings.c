@@ -14,7 +14,7 @@
 
 #include "collectives/mailbox.h"
 #include "sim/base/assert.h"
-#include "sim/chip/chip_order_impl.h"
+#include "sim/chip/schedule/chip_order_impl.h"
 #include "sim/chip/schedule/overlap.h"
 
 typedef mp_chip_ordering_t order_t;
@@ -22,59 +22,60 @@ typedef mp_combine_edge_t edge_t;
 
 // ---- conditions ----
 
-static mp_chip_spread_t chip_rings_spread(const order_t *o, const mp_collective_t *collective) {
-  const mp_chip_links_t *links = o->b->links;
+static mp_chip_spread_t chip_order_rings_spread(const order_t *o,
+                                                const mp_collective_t *collective) {
+  const mp_chip_links_t *links = o->c->links;
   if (links->spread != NULL) return links->spread(links->context, collective);
   return (mp_chip_spread_t){mp_chip_order_num_members(collective), 1};
 }
 
-static const mp_chip_fusion_t *chip_rings_fusion(const order_t *o, uint32_t matmul) {
-  return mp_chip_fusion_at(&o->b->fusions, o->items.items[matmul].is.op);
+static const mp_chip_fusion_t *chip_order_rings_fusion(const order_t *o, uint32_t matmul) {
+  return mp_chip_fusion_at(o->c->fusions, o->items.items[matmul].is.op);
 }
 
-static const mp_collective_t *chip_rings_collective(const order_t *o, uint32_t item) {
-  return o->b->collectives.items[o->items.items[item].is.collective].collective;
+static const mp_collective_t *chip_order_rings_collective(const order_t *o, uint32_t item) {
+  return o->c->collectives.items[o->items.items[item].is.collective].collective;
 }
 
-static bool chip_rings_is_decomposed(const order_t *o, uint32_t item) {
+static bool chip_order_rings_is_decomposed(const order_t *o, uint32_t item) {
   const uint32_t number = o->items.items[item].is.collective;
-  return number != ORDER_NONE && o->b->collectives.items[number].overlap == MP_OVERLAP_DECOMPOSED;
+  return number != ORDER_NONE && o->c->collectives.items[number].overlap == MP_OVERLAP_DECOMPOSED;
 }
 
 // The matmul's seconds at the chip's peak rate.
-static double chip_rings_matmul_seconds(const order_t *o, uint32_t matmul) {
-  const mp_work_t *work = &chip_rings_fusion(o, matmul)->work;
-  return work->flops / o->b->chip->flops[mp_chip_flop_kind(work->matmul.dtype)];
+static double chip_order_rings_matmul_seconds(const order_t *o, uint32_t matmul) {
+  const mp_work_t *work = &chip_order_rings_fusion(o, matmul)->work;
+  return work->flops / o->c->chip->flops[mp_chip_flop_kind(work->matmul.dtype)];
 }
 
 // The bytes of one message: one member's part.
-static double chip_rings_part_bytes(const order_t *o, uint32_t item) {
-  const mp_collective_t *one = chip_rings_collective(o, item);
+static double chip_order_rings_part_bytes(const order_t *o, uint32_t item) {
+  const mp_collective_t *one = chip_order_rings_collective(o, item);
   const bool is_sum = one->kind == MP_COLLECTIVE_REDUCE_SCATTER;
   return (double)mp_message_bytes(one) / (is_sum ? mp_chip_order_num_members(one) : 1);
 }
 
 // The seconds of one message on a link.
-static double chip_rings_message_seconds(const order_t *o, uint32_t item) {
-  const double rate = o->b->links->bandwidth;
-  if (rate > 0) return chip_rings_part_bytes(o, item) / rate;
+static double chip_order_rings_message_seconds(const order_t *o, uint32_t item) {
+  const double rate = o->c->links->bandwidth;
+  if (rate > 0) return chip_order_rings_part_bytes(o, item) / rate;
   return 2 * o->items.items[item].is.seconds /
-         mp_chip_order_num_members(chip_rings_collective(o, item));
+         mp_chip_order_num_members(chip_order_rings_collective(o, item));
 }
 
 // The collective's seconds by the formula of XLA's partitioner: all messages, in both directions of
 // all dimensions of the group at once.
-static double chip_rings_collective_seconds(const order_t *o, uint32_t item) {
-  const mp_collective_t *one = chip_rings_collective(o, item);
-  const uint32_t dims = chip_rings_spread(o, one).num_dims;
-  return chip_rings_message_seconds(o, item) * mp_chip_order_num_members(one) / 2 /
+static double chip_order_rings_collective_seconds(const order_t *o, uint32_t item) {
+  const mp_collective_t *one = chip_order_rings_collective(o, item);
+  const uint32_t dims = chip_order_rings_spread(o, one).num_dims;
+  return chip_order_rings_message_seconds(o, item) * mp_chip_order_num_members(one) / 2 /
          (dims == 0 ? 1 : dims);
 }
 
 // ---- the gathered operand ----
 
 // The dimension of a transpose's result that was `dim` of its operand.
-static int64_t chip_rings_transposed(const mp_op_t *transpose, int64_t dim) {
+static int64_t chip_order_rings_transposed(const mp_op_t *transpose, int64_t dim) {
   const mp_index_list_t permutation = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
   for (uint32_t i = 0; i < permutation.count; ++i) {
     if (permutation.values[i] == dim) return i;
@@ -84,8 +85,8 @@ static int64_t chip_rings_transposed(const mp_op_t *transpose, int64_t dim) {
 
 // The dimension of the matmul's operand that was gathered; -1: unknown. Only converts and
 // transposes may be between gather and matmul: they are fused into the matmul.
-static int64_t chip_rings_gathered_dim(const mp_value_t *operand, const mp_op_t *gather,
-                                       int64_t dimension) {
+static int64_t chip_order_rings_gathered_dim(const mp_value_t *operand, const mp_op_t *gather,
+                                             int64_t dimension) {
   enum { MOST = 4 };
   const mp_op_t *between[MOST];
   uint32_t count = 0;
@@ -96,18 +97,19 @@ static int64_t chip_rings_gathered_dim(const mp_value_t *operand, const mp_op_t 
   }
   while (count-- > 0) {
     if (between[count]->code == MP_OP_CONVERT) continue;
-    dimension = chip_rings_transposed(between[count], dimension);
+    dimension = chip_order_rings_transposed(between[count], dimension);
   }
   return dimension;
 }
 
 // Whether the matmul contracts over the gathered dimension. Unknown counts as yes.
-static bool chip_rings_is_summed(const mp_op_t *matmul, const mp_op_t *gather, int64_t dimension) {
+static bool chip_order_rings_is_summed(const mp_op_t *matmul, const mp_op_t *gather,
+                                       int64_t dimension) {
   static const mp_attr_name_t names[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
                                          MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
   if (matmul->code != MP_OP_DOT_GENERAL) return true;
   for (uint32_t i = 0; i < 2; ++i) {
-    const int64_t dim = chip_rings_gathered_dim(matmul->operands[i], gather, dimension);
+    const int64_t dim = chip_order_rings_gathered_dim(matmul->operands[i], gather, dimension);
     if (dim < 0) continue;
     return mp_index_list_has(mp_op_ints(matmul, names[i]), dim);
   }
@@ -115,7 +117,7 @@ static bool chip_rings_is_summed(const mp_op_t *matmul, const mp_op_t *gather, i
 }
 
 // Whether another op reads the gathered operand, too. If so, it is gathered as a whole.
-static bool chip_rings_is_shared(const order_t *o, uint32_t item, uint32_t matmul) {
+static bool chip_order_rings_is_shared(const order_t *o, uint32_t item, uint32_t matmul) {
   for (uint32_t e = 0; e < o->edges.count; ++e) {
     const edge_t *edge = &o->edges.items[e];
     if (edge->from == item && edge->to != matmul) return true;
@@ -123,16 +125,16 @@ static bool chip_rings_is_shared(const order_t *o, uint32_t item, uint32_t matmu
   return false;
 }
 
-static bool chip_rings_may_be(const order_t *o, uint32_t matmul, uint32_t item) {
-  const mp_collective_t *one = chip_rings_collective(o, item);
-  const mp_chip_spread_t spread = chip_rings_spread(o, one);
+static bool chip_order_rings_may_be(const order_t *o, uint32_t matmul, uint32_t item) {
+  const mp_collective_t *one = chip_order_rings_collective(o, item);
+  const mp_chip_spread_t spread = chip_order_rings_spread(o, one);
   const mp_overlap_ring_t ring = {.members = spread.num_chips,
                                   .num_dims = spread.num_dims,
-                                  .message = chip_rings_message_seconds(o, item),
-                                  .matmul = chip_rings_matmul_seconds(o, matmul)};
+                                  .message = chip_order_rings_message_seconds(o, item),
+                                  .matmul = chip_order_rings_matmul_seconds(o, matmul)};
   const bool is_gather = one->kind == MP_COLLECTIVE_ALL_GATHER;
-  return !(is_gather && chip_rings_is_shared(o, item, matmul)) &&
-         mp_overlap_ring_is_faster(&o->b->chip->figures, &ring);
+  return !(is_gather && chip_order_rings_is_shared(o, item, matmul)) &&
+         mp_overlap_ring_is_faster(&o->c->chip->figures, &ring);
 }
 
 // ---- candidates ----
@@ -150,7 +152,7 @@ typedef struct {
   uint32_t *terms;     // [items]: of a reduce_scatter, the matmuls that make its terms
 } rings_t;
 
-static mp_status_t chip_rings_start(order_t *o, rings_t *out) {
+static mp_status_t chip_order_rings_start(order_t *o, rings_t *out) {
   const size_t count = o->items.count;
   out->o = o;
   out->first = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1);
@@ -170,46 +172,47 @@ static mp_status_t chip_rings_start(order_t *o, rings_t *out) {
   return NULL;
 }
 
-static uint8_t chip_rings_of(const order_t *o, uint32_t item) {
-  return o->items.items[item].is_matmul ? chip_rings_fusion(o, item)->hero->rings : 0;
+static uint8_t chip_order_rings_of(const order_t *o, uint32_t item) {
+  return o->items.items[item].is_matmul ? chip_order_rings_fusion(o, item)->hero->rings : 0;
 }
 
 // Notes `scatter` for the matmuls whose results an item reads, and for the matmuls whose results
 // these add to their own. If another kernel adds the terms, none of them becomes a ring.
-static void chip_rings_find_terms(const rings_t *r, uint32_t item, uint32_t scatter) {
+static void chip_order_rings_find_terms(const rings_t *r, uint32_t item, uint32_t scatter) {
   for (uint32_t e = r->first[item]; e < r->first[item + 1]; ++e) {
     const uint32_t from = r->o->edges.items[e].from;
-    const bool may_be = (chip_rings_of(r->o, from) & MP_OP_RING_SUM) != 0;
+    const bool may_be = (chip_order_rings_of(r->o, from) & MP_OP_RING_SUM) != 0;
     if (!may_be || r->scatters[from] != ORDER_NONE) continue;
     r->scatters[from] = scatter;
     r->terms[scatter] += 1;
-    chip_rings_find_terms(r, from, scatter);
+    chip_order_rings_find_terms(r, from, scatter);
   }
 }
 
 // The all_gather of an operand; ORDER_NONE: none. If a kernel between them hides it, it is an
 // all_gather that partitioning made for a ring and that does not bring the other operand.
-static uint32_t chip_rings_gather_of(const rings_t *r, uint32_t matmul, uint32_t operand) {
+static uint32_t chip_order_rings_gather_of(const rings_t *r, uint32_t matmul, uint32_t operand) {
   const order_t *o = r->o;
-  const mp_op_t *hero = chip_rings_fusion(o, matmul)->hero;
+  const mp_op_t *hero = chip_order_rings_fusion(o, matmul)->hero;
   uint32_t hidden = ORDER_NONE;
   for (uint32_t e = r->first[matmul]; e < r->first[matmul + 1]; ++e) {
     const uint32_t from = o->edges.items[e].from;
     if (mp_chip_order_kind(o, from) != MP_COLLECTIVE_ALL_GATHER) continue;
     const mp_op_t *gather = o->items.items[from].is.op;
-    const int64_t dim = chip_rings_collective(o, from)->dimension;
-    if (chip_rings_gathered_dim(hero->operands[operand], gather, dim) >= 0) return from;
-    const bool is_other = chip_rings_gathered_dim(hero->operands[1 - operand], gather, dim) >= 0;
+    const int64_t dim = chip_order_rings_collective(o, from)->dimension;
+    if (chip_order_rings_gathered_dim(hero->operands[operand], gather, dim) >= 0) return from;
+    const bool is_other =
+        chip_order_rings_gathered_dim(hero->operands[1 - operand], gather, dim) >= 0;
     if (gather->by_permutes && !is_other) hidden = from;
   }
   return hidden;
 }
 
-static choice_t chip_rings_choice(const rings_t *r, uint32_t matmul) {
-  choice_t choice = {.matmul = matmul, .rings = chip_rings_of(r->o, matmul)};
+static choice_t chip_order_rings_choice(const rings_t *r, uint32_t matmul) {
+  choice_t choice = {.matmul = matmul, .rings = chip_order_rings_of(r->o, matmul)};
   for (uint32_t i = 0; i < 2; ++i) {
     const bool may_be = (choice.rings >> i & MP_OP_RING_LHS) != 0;
-    choice.gathers[i] = may_be ? chip_rings_gather_of(r, matmul, i) : ORDER_NONE;
+    choice.gathers[i] = may_be ? chip_order_rings_gather_of(r, matmul, i) : ORDER_NONE;
   }
   choice.scatter = (choice.rings & MP_OP_RING_SUM) != 0 ? r->scatters[matmul] : ORDER_NONE;
   return choice;
@@ -217,58 +220,59 @@ static choice_t chip_rings_choice(const rings_t *r, uint32_t matmul) {
 
 // ---- choice ----
 
-static uint32_t chip_rings_longer(const order_t *o, const uint32_t *gathers) {
+static uint32_t chip_order_rings_longer(const order_t *o, const uint32_t *gathers) {
   if (gathers[0] == ORDER_NONE) return gathers[1];
   if (gathers[1] == ORDER_NONE) return gathers[0];
-  const double first = chip_rings_collective_seconds(o, gathers[0]);
-  return gathers[first > chip_rings_collective_seconds(o, gathers[1]) ? 0 : 1];
+  const double first = chip_order_rings_collective_seconds(o, gathers[0]);
+  return gathers[first > chip_order_rings_collective_seconds(o, gathers[1]) ? 0 : 1];
 }
 
 // The item that XLA's partitioner chooses for the ring; ORDER_NONE: none.
-static uint32_t chip_rings_choose(const order_t *o, const choice_t *choice) {
-  const uint32_t gather = chip_rings_longer(o, choice->gathers), scatter = choice->scatter;
+static uint32_t chip_order_rings_choose(const order_t *o, const choice_t *choice) {
+  const uint32_t gather = chip_order_rings_longer(o, choice->gathers), scatter = choice->scatter;
   if (gather == ORDER_NONE) return scatter;
   if ((choice->rings & MP_OP_RING_IN_TERMS) == 0) return gather;
-  const double matmul = chip_rings_matmul_seconds(o, choice->matmul);
-  const double gathers = chip_rings_collective_seconds(o, gather);
+  const double matmul = chip_order_rings_matmul_seconds(o, choice->matmul);
+  const double gathers = chip_order_rings_collective_seconds(o, gather);
   if (scatter == ORDER_NONE) return matmul <= gathers ? gather : ORDER_NONE;
-  const double scatters = chip_rings_collective_seconds(o, scatter);
+  const double scatters = chip_order_rings_collective_seconds(o, scatter);
   if (matmul >= gathers || matmul >= scatters) return gathers > scatters ? gather : scatter;
-  const double part = chip_rings_part_bytes(o, gather);
-  return part <= chip_rings_part_bytes(o, scatter) ? gather : scatter;
+  const double part = chip_order_rings_part_bytes(o, gather);
+  return part <= chip_order_rings_part_bytes(o, scatter) ? gather : scatter;
 }
 
 // ---- rings ----
 
 // Makes the matmul a collective matmul, whose parts take longer than the whole. `is_last`: all
 // matmuls that need the collective are collective matmuls.
-static mp_status_t chip_rings_make(order_t *o, uint32_t matmul, uint32_t collective, bool is_last) {
+static mp_status_t chip_order_rings_make(order_t *o, uint32_t matmul, uint32_t collective,
+                                         bool is_last) {
   mp_chip_item_t *item = &o->items.items[matmul].is;
   const mp_chip_item_t *messages = &o->items.items[collective].is;
-  const mp_collective_t *one = chip_rings_collective(o, collective);
-  const mp_op_t *hero = chip_rings_fusion(o, matmul)->hero;
+  const mp_collective_t *one = chip_order_rings_collective(o, collective);
+  const mp_op_t *hero = chip_order_rings_fusion(o, matmul)->hero;
   item->ring = (mp_ring_matmul_t){MP_RING_OF_SCATTERS, mp_chip_order_num_members(one)};
   if (one->kind != MP_COLLECTIVE_REDUCE_SCATTER) {
-    const bool is_summed = chip_rings_is_summed(hero, messages->op, one->dimension);
+    const bool is_summed = chip_order_rings_is_summed(hero, messages->op, one->dimension);
     item->ring.kind = is_summed ? MP_RING_OF_SUMS : MP_RING_OF_SLICES;
   }
-  item->seconds = mp_chip_kernel_seconds(o->b, item->op, &item->ring);
+  item->seconds = mp_chip_order_kernel_seconds(o, item->op, &item->ring);
   o->items.items[matmul].ring = collective;
   o->items.items[collective].node = matmul;
   const mp_memory_ring_t ring = {.matmul = item->op,
                                  .collective = messages->op,
                                  .adds = item->ring.kind == MP_RING_OF_SUMS,
                                  .is_last = is_last};
-  return MP_ARRAY_PUSH(o->b->scratch, &o->b->rings, ring);
+  return MP_ARRAY_PUSH(o->c->scratch, &o->c->rings, ring);
 }
 
 // If a sum has several terms, each collective matmul has a copy of the reduce_scatter. The others
 // still need the original.
-static mp_status_t chip_rings_copy(order_t *o, uint32_t matmul, uint32_t collective,
-                                   uint32_t *out_item) {
+static mp_status_t chip_order_rings_copy(order_t *o, uint32_t matmul, uint32_t collective,
+                                         uint32_t *out_item) {
   mp_chip_order_item_t item = o->items.items[collective];
-  MP_RETURN_IF_ERROR(mp_chip_add_collective(o->b, item.is.op, &item.is.collective));
-  o->b->collectives.items[item.is.collective].overlap = MP_OVERLAP_DECOMPOSED;
+  MP_RETURN_IF_ERROR(mp_communication_add(o->c, item.is.op, &item.is.collective));
+  o->c->collectives.items[item.is.collective].overlap = MP_OVERLAP_DECOMPOSED;
   *out_item = o->items.count;
   for (uint32_t e = 0; e < o->edges.count; ++e) {
     edge_t *edge = &o->edges.items[e];
@@ -277,19 +281,19 @@ static mp_status_t chip_rings_copy(order_t *o, uint32_t matmul, uint32_t collect
   return MP_ARRAY_PUSH(o->arena, &o->items, item);
 }
 
-static mp_status_t chip_rings_make_all(const rings_t *r, uint32_t count) {
+static mp_status_t chip_order_rings_make_all(const rings_t *r, uint32_t count) {
   order_t *o = r->o;
   for (uint32_t i = 0; i < count; ++i) {
-    if (chip_rings_of(o, i) == 0) continue;
-    const choice_t choice = chip_rings_choice(r, i);
-    uint32_t chosen = chip_rings_choose(o, &choice);
-    if (chosen == ORDER_NONE || !chip_rings_is_decomposed(o, chosen)) continue;
-    if (!chip_rings_may_be(o, i, chosen)) continue;
+    if (chip_order_rings_of(o, i) == 0) continue;
+    const choice_t choice = chip_order_rings_choice(r, i);
+    uint32_t chosen = chip_order_rings_choose(o, &choice);
+    if (chosen == ORDER_NONE || !chip_order_rings_is_decomposed(o, chosen)) continue;
+    if (!chip_order_rings_may_be(o, i, chosen)) continue;
     const bool is_sum = chosen == choice.scatter;
     MP_ASSERT(!is_sum || r->terms[chosen] > 0);
     const bool is_last = !is_sum || --r->terms[chosen] == 0;  // it takes the original
-    if (!is_last) MP_RETURN_IF_ERROR(chip_rings_copy(o, i, chosen, &chosen));
-    MP_RETURN_IF_ERROR(chip_rings_make(o, i, chosen, is_last));
+    if (!is_last) MP_RETURN_IF_ERROR(chip_order_rings_copy(o, i, chosen, &chosen));
+    MP_RETURN_IF_ERROR(chip_order_rings_make(o, i, chosen, is_last));
   }
   return NULL;
 }
@@ -298,20 +302,20 @@ mp_status_t mp_chip_order_decompose(order_t *o) {
   const uint32_t count = o->items.count;
   rings_t rings;
   bool has_decomposed = false;
-  for (uint32_t i = 0; i < count; ++i) has_decomposed |= chip_rings_is_decomposed(o, i);
+  for (uint32_t i = 0; i < count; ++i) has_decomposed |= chip_order_rings_is_decomposed(o, i);
   if (!has_decomposed) return NULL;
-  MP_RETURN_IF_ERROR(chip_rings_start(o, &rings));
+  MP_RETURN_IF_ERROR(chip_order_rings_start(o, &rings));
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_scatter = mp_chip_order_kind(o, i) == MP_COLLECTIVE_REDUCE_SCATTER;
-    if (is_scatter) chip_rings_find_terms(&rings, i, i);
+    if (is_scatter) chip_order_rings_find_terms(&rings, i, i);
   }
-  MP_RETURN_IF_ERROR(chip_rings_make_all(&rings, count));
+  MP_RETURN_IF_ERROR(chip_order_rings_make_all(&rings, count));
   for (uint32_t i = 0; i < count; ++i) {
     const mp_chip_order_item_t *item = &o->items.items[i];
     if (item->is.collective == ORDER_NONE || item->node != i) continue;
-    mp_chip_collective_t *one = &o->b->collectives.items[item->is.collective];
+    mp_chip_collective_t *one = &o->c->collectives.items[item->is.collective];
     if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
-    one->overlap = mp_overlap_without_ring(&o->b->chip->figures, one->collective->kind);
+    one->overlap = mp_overlap_without_ring(&o->c->chip->figures, one->collective->kind);
   }
   return NULL;
 }

@@ -1,6 +1,6 @@
 // Finds the items of a block and the dependencies between them.
 #include "sim/base/assert.h"
-#include "sim/chip/chip_order_impl.h"
+#include "sim/chip/schedule/chip_order_impl.h"
 #include "sim/plan/plan.h"
 #include "sim/work/rounds.h"
 
@@ -44,7 +44,7 @@ static double chip_order_graph_seconds(order_t *o, const mp_op_t *op) {
   if (mp_plan_is_collective(op)) return 0;
   if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL)
     return chip_order_graph_control_seconds(o, op);
-  return mp_chip_kernel_seconds(o->b, op, NULL);
+  return mp_chip_order_kernel_seconds(o, op, &(mp_ring_matmul_t){0});
 }
 
 static double chip_order_graph_block_seconds(order_t *o, const mp_block_t *block) {
@@ -55,37 +55,37 @@ static double chip_order_graph_block_seconds(order_t *o, const mp_block_t *block
 }
 
 bool mp_chip_order_is_too_small(const order_t *o, const mp_collective_t *collective) {
-  return mp_overlap_is_too_small(&o->b->chip->figures, collective->kind,
+  return mp_overlap_is_too_small(&o->c->chip->figures, collective->kind,
                                  mp_chip_order_result_bytes(collective));
 }
 
 mp_overlap_t mp_chip_order_overlap(const order_t *o, const mp_collective_t *collective) {
   if (mp_chip_order_is_too_small(o, collective)) return MP_OVERLAP_SYNC;
-  return mp_overlap_order(&o->b->chip->figures, collective->kind,
+  return mp_overlap_order(&o->c->chip->figures, collective->kind,
                           mp_chip_order_num_members(collective));
 }
 
 static mp_status_t chip_order_graph_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
-  mp_chip_builder_t *b = o->b;
+  mp_communication_t *c = o->c;
   item_t item = {.is = {.op = op, .collective = ORDER_NONE, .copy = ORDER_NONE},
                  .ring = ORDER_NONE};
   *out_item = item.node = o->items.count;
   if (mp_plan_is_collective(op)) {
-    MP_RETURN_IF_ERROR(mp_chip_add_collective(b, op, &item.is.collective));
-    mp_chip_collective_t *one = &b->collectives.items[item.is.collective];
-    const mp_chip_figures_t *figures = &b->chip->figures;
+    MP_RETURN_IF_ERROR(mp_communication_add(c, op, &item.is.collective));
+    mp_chip_collective_t *one = &c->collectives.items[item.is.collective];
+    const mp_chip_figures_t *figures = &c->chip->figures;
     one->overlap = mp_chip_order_overlap(o, one->collective);
     if (op->code == MP_OP_EXCHANGE && !op->by_permutes) {
       one->overlap = mp_overlap_order(figures, MP_COLLECTIVE_ALL_TO_ALL, 0);
     }
     o->has_async |= one->overlap != MP_OVERLAP_SYNC;
-    MP_RETURN_IF_ERROR(b->links->seconds(b->links->context, one->collective, &item.is.seconds));
+    MP_RETURN_IF_ERROR(c->links->seconds(c->links->context, one->collective, &item.is.seconds));
   } else if (mp_op_crosses(op)) {
-    MP_RETURN_IF_ERROR(mp_chip_add_host_copy(b, op, &item.is.copy));
-    item.is.seconds = b->copies.items[item.is.copy].seconds;
-    o->has_async |= b->copies.items[item.is.copy].is_async;
+    MP_RETURN_IF_ERROR(mp_communication_add_copy(c, op, &item.is.copy));
+    item.is.seconds = c->copies.items[item.is.copy].seconds;
+    o->has_async |= c->copies.items[item.is.copy].is_async;
   } else {
-    const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
+    const mp_chip_fusion_t *fusion = mp_chip_fusion_at(c->fusions, op);
     item.is_matmul = fusion != NULL && fusion->work.work_class == MP_WORK_MATMUL;
     item.is.seconds = chip_order_graph_seconds(o, op);
   }
@@ -96,7 +96,7 @@ static mp_status_t chip_order_graph_add_item(order_t *o, const mp_op_t *op, uint
 // of several values.
 static bool chip_order_graph_is_item(const order_t *o, const mp_op_t *op) {
   const mp_op_role_t role = mp_op_info(op->code)->role;
-  if (mp_chip_fusion_at(&o->b->fusions, op) != NULL || mp_plan_is_collective(op)) return true;
+  if (mp_chip_fusion_at(o->c->fusions, op) != NULL || mp_plan_is_collective(op)) return true;
   if (mp_op_crosses(op)) return true;
   if (role == MP_OP_ROLE_CONTROL || role == MP_OP_ROLE_COMMAND) return true;
   return role != MP_OP_ROLE_KERNEL && op->num_operands > 1;
@@ -118,7 +118,7 @@ static mp_status_t chip_order_graph_read(order_t *o, const mp_block_t *block,
       value = value->op->operands[value->index];
       continue;
     }
-    const uint32_t from = o->b->items[value->op->id];
+    const uint32_t from = o->c->items[value->op->id];
     if (from != ORDER_NONE) return chip_order_graph_add_edge(o, from, item);
     if (value->op->num_operands == 0) return NULL;
     // An array on the host also depends on the slice that was copied into it.
@@ -134,7 +134,7 @@ static mp_status_t chip_order_graph_read(order_t *o, const mp_block_t *block,
 
 static mp_status_t chip_order_graph_read_fusion(order_t *o, const mp_chip_fusion_t *fusion,
                                                 uint32_t item) {
-  const mp_chip_fusion_access_t *accesses = mp_chip_fusion_accesses(&o->b->fusions, fusion);
+  const mp_chip_fusion_access_t *accesses = mp_chip_fusion_accesses(o->c->fusions, fusion);
   for (uint32_t i = 0; i < fusion->num_reads; ++i) {
     MP_RETURN_IF_ERROR(chip_order_graph_read(o, fusion->block, accesses[i].value, item));
   }
@@ -143,20 +143,20 @@ static mp_status_t chip_order_graph_read_fusion(order_t *o, const mp_chip_fusion
 
 // Notes the item as the producer of what the op's fusion writes; without one, of the op's results.
 static void chip_order_graph_write(order_t *o, const mp_op_t *op, uint32_t item) {
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&o->b->fusions, op);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(o->c->fusions, op);
   if (fusion == NULL) {
-    o->b->items[op->id] = item;
+    o->c->items[op->id] = item;
     return;
   }
-  const mp_chip_fusion_access_t *accesses = mp_chip_fusion_accesses(&o->b->fusions, fusion);
+  const mp_chip_fusion_access_t *accesses = mp_chip_fusion_accesses(o->c->fusions, fusion);
   for (uint32_t i = 0; i < fusion->num_writes; ++i) {
     const mp_value_t *value = accesses[fusion->num_reads + i].value;
-    if (value->op != NULL) o->b->items[value->op->id] = item;
+    if (value->op != NULL) o->c->items[value->op->id] = item;
   }
 }
 
 static mp_status_t chip_order_graph_read_all(order_t *o, const mp_op_t *op, uint32_t item) {
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&o->b->fusions, op);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(o->c->fusions, op);
   if (fusion != NULL) return chip_order_graph_read_fusion(o, fusion, item);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(chip_order_graph_read(o, op->parent, op->operands[i], item));

@@ -2,7 +2,7 @@
 // reduce_scatters and all_gathers, and combined collectives.
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
-#include "sim/chip/chip_order_impl.h"
+#include "sim/chip/schedule/chip_order_impl.h"
 #include "sim/chip/schedule/combine.h"
 
 typedef mp_chip_ordering_t order_t;
@@ -14,10 +14,10 @@ typedef mp_chip_order_item_t item_t;
 // sum (reduce_scatter), or contributes its part padded with zeros (all_gather).
 static mp_status_t chip_order_combine_sum_whole(order_t *o, item_t *item,
                                                 mp_chip_collective_t *one) {
-  mp_collective_t *whole = MP_ARENA_NEW(o->b->arena, mp_collective_t);
+  mp_collective_t *whole = MP_ARENA_NEW(o->c->arena, mp_collective_t);
   const uint32_t count = one->collective->num_operands;
   const bool is_gather = one->collective->kind == MP_COLLECTIVE_ALL_GATHER;
-  mp_collective_operand_t *operands = MP_ARENA_ARRAY(o->b->arena, mp_collective_operand_t, count);
+  mp_collective_operand_t *operands = MP_ARENA_ARRAY(o->c->arena, mp_collective_operand_t, count);
   MP_RETURN_IF_NULL(whole);
   MP_RETURN_IF_NULL(operands);
   for (uint32_t i = 0; i < count; ++i) {
@@ -32,7 +32,7 @@ static mp_status_t chip_order_combine_sum_whole(order_t *o, item_t *item,
   one->collective = whole;
   if (is_gather || mp_chip_order_is_too_small(o, whole))
     one->overlap = mp_chip_order_overlap(o, whole);
-  return o->b->links->seconds(o->b->links->context, whole, &item->is.seconds);
+  return o->c->links->seconds(o->c->links->context, whole, &item->is.seconds);
 }
 
 // The elements that a member contributes.
@@ -49,10 +49,10 @@ static double chip_order_combine_elements(const mp_collective_t *collective) {
 
 static bool chip_order_combine_is_summed_whole(const order_t *o, const mp_chip_collective_t *one) {
   const mp_collective_t *collective = one->collective;
-  const uint32_t all = o->b->program->num_replicas * o->b->program->num_partitions;
+  const uint32_t all = o->c->program->num_replicas * o->c->program->num_partitions;
   const uint32_t members = mp_chip_order_num_members(collective);
   return one->overlap != MP_OVERLAP_DECOMPOSED &&
-         mp_overlap_sums_whole(&o->b->chip->figures, collective->kind, members,
+         mp_overlap_sums_whole(&o->c->chip->figures, collective->kind, members,
                                chip_order_combine_elements(collective), members == all);
 }
 
@@ -60,7 +60,7 @@ mp_status_t mp_chip_order_sum_whole_arrays(order_t *o) {
   for (uint32_t i = 0; i < o->items.count; ++i) {
     item_t *item = &o->items.items[i];
     if (item->is.collective == ORDER_NONE) continue;
-    mp_chip_collective_t *one = &o->b->collectives.items[item->is.collective];
+    mp_chip_collective_t *one = &o->c->collectives.items[item->is.collective];
     if (!chip_order_combine_is_summed_whole(o, one)) continue;
     MP_RETURN_IF_ERROR(chip_order_combine_sum_whole(o, item, one));
   }
@@ -73,7 +73,7 @@ mp_status_t mp_chip_order_sum_whole_arrays(order_t *o) {
 static uint64_t chip_order_combine_key(const order_t *o, const mp_collective_t *collective) {
   const bool is_sum = collective->kind == MP_COLLECTIVE_ALL_REDUCE ||
                       collective->kind == MP_COLLECTIVE_REDUCE_SCATTER;
-  if (!mp_overlap_may_combine(&o->b->chip->figures, collective->kind)) return 0;
+  if (!mp_overlap_may_combine(&o->c->chip->figures, collective->kind)) return 0;
   const mp_groups_t *groups = collective->groups;
   const uint64_t of[] = {collective->kind, collective->operands[0].dtype,
                          is_sum ? collective->reducer.digest : 0, groups->num_groups,
@@ -89,28 +89,28 @@ static uint64_t chip_order_combine_key(const order_t *o, const mp_collective_t *
 static mp_status_t chip_order_combine_note(order_t *o, uint32_t first, mp_chip_collective_t *one) {
   uint32_t count = 0;
   for (uint32_t i = first; i < o->items.count; ++i) count += o->combined[i] == first;
-  const mp_op_t **ops = MP_ARENA_ARRAY(o->b->arena, const mp_op_t *, count);
+  const mp_op_t **ops = MP_ARENA_ARRAY(o->c->arena, const mp_op_t *, count);
   MP_RETURN_IF_NULL(ops);
   one->ops = ops;
   for (uint32_t i = first; i < o->items.count; ++i) {
     if (o->combined[i] != first) continue;
-    ops[one->num_ops++] = o->b->collectives.items[o->items.items[i].is.collective].op;
+    ops[one->num_ops++] = o->c->collectives.items[o->items.items[i].is.collective].op;
   }
   return NULL;
 }
 
 // Replaces the collective of item `first` by that of its whole group.
 static mp_status_t chip_order_combine_group(order_t *o, uint32_t first) {
-  mp_chip_builder_t *b = o->b;
+  mp_communication_t *c = o->c;
   uint32_t count = 0;
   for (uint32_t i = first; i < o->items.count; ++i) {
     if (o->combined[i] != first) continue;
-    count += b->collectives.items[o->items.items[i].is.collective].collective->num_operands;
+    count += c->collectives.items[o->items.items[i].is.collective].collective->num_operands;
   }
-  mp_chip_collective_t *one = &b->collectives.items[o->items.items[first].is.collective];
+  mp_chip_collective_t *one = &c->collectives.items[o->items.items[first].is.collective];
   if (count == one->collective->num_operands) return NULL;
-  mp_collective_operand_t *operands = MP_ARENA_ARRAY(b->arena, mp_collective_operand_t, count);
-  mp_collective_t *all = MP_ARENA_NEW(b->arena, mp_collective_t);
+  mp_collective_operand_t *operands = MP_ARENA_ARRAY(c->arena, mp_collective_operand_t, count);
+  mp_collective_t *all = MP_ARENA_NEW(c->arena, mp_collective_t);
   MP_RETURN_IF_NULL(operands);
   MP_RETURN_IF_NULL(all);
   *all = *one->collective;
@@ -119,18 +119,18 @@ static mp_status_t chip_order_combine_group(order_t *o, uint32_t first) {
   all->operands = operands;
   for (uint32_t i = first; i < o->items.count; ++i) {
     if (o->combined[i] != first) continue;
-    const mp_collective_t *part = b->collectives.items[o->items.items[i].is.collective].collective;
+    const mp_collective_t *part = c->collectives.items[o->items.items[i].is.collective].collective;
     for (uint32_t k = 0; k < part->num_operands; ++k) {
       operands[all->num_operands++] = part->operands[k];
     }
   }
   one->collective = all;
   MP_RETURN_IF_ERROR(chip_order_combine_note(o, first, one));
-  return b->links->seconds(b->links->context, all, &o->items.items[first].is.seconds);
+  return c->links->seconds(c->links->context, all, &o->items.items[first].is.seconds);
 }
 
 mp_status_t mp_chip_order_combine(order_t *o) {
-  const double most_bytes = mp_figure_or(o->b->chip->figures.overlap_combine, 0);
+  const double most_bytes = mp_figure_or(o->c->chip->figures.overlap_combine, 0);
   const uint32_t count = o->items.count;
   if (most_bytes <= 0) return NULL;
   mp_combine_node_t *nodes = MP_ARENA_ARRAY(o->arena, mp_combine_node_t, (size_t)count + 1);
@@ -139,7 +139,7 @@ mp_status_t mp_chip_order_combine(order_t *o) {
     const uint32_t number = o->items.items[i].is.collective;
     // A collective that is part of a collective matmul stays alone.
     if (number == ORDER_NONE || o->items.items[i].node != i) continue;
-    const mp_collective_t *collective = o->b->collectives.items[number].collective;
+    const mp_collective_t *collective = o->c->collectives.items[number].collective;
     nodes[i] = (mp_combine_node_t){chip_order_combine_key(o, collective),
                                    mp_chip_order_result_bytes(collective)};
   }

@@ -4,12 +4,16 @@
 // The units are *items*: a fusion, a collective, a host copy, a loop or branch, a barrier. The
 // collective of a collective matmul is scheduled as part of the matmul.
 #include "sim/base/assert.h"
-#include "sim/chip/chip_order_impl.h"
+#include "sim/chip/schedule/chip_order_impl.h"
 #include "sim/chip/schedule/schedule.h"
 
 typedef mp_chip_ordering_t order_t;
 typedef mp_chip_order_item_t item_t;
 typedef mp_combine_edge_t edge_t;
+
+// The default of `overlap.started`: how many collectives may be started at a time. The results of
+// started collectives occupy memory.
+enum { ORDER_MOST_STARTED = 4 };
 
 // ---- nodes: items in topological order ----
 
@@ -108,7 +112,7 @@ static mp_status_t chip_order_make_nodes(order_t *o, const inputs_t *inputs, con
     const uint32_t i = s->sorted[n];
     const item_t *item = &o->items.items[i];
     const mp_chip_collective_t *one =
-        item->is.collective == ORDER_NONE ? NULL : &o->b->collectives.items[item->is.collective];
+        item->is.collective == ORDER_NONE ? NULL : &o->c->collectives.items[item->is.collective];
     uint32_t *into = &inputs->inputs[inputs->offsets[i]], count = 0;
     for (uint32_t e = inputs->offsets[i]; e < inputs->offsets[i + 1]; ++e) {
       if (inputs->inputs[e] == i) continue;
@@ -117,7 +121,7 @@ static mp_status_t chip_order_make_nodes(order_t *o, const inputs_t *inputs, con
     }
     number[i] = n;
     const mp_chip_copy_t *copy =
-        item->is.copy == ORDER_NONE ? NULL : &o->b->copies.items[item->is.copy];
+        item->is.copy == ORDER_NONE ? NULL : &o->c->copies.items[item->is.copy];
     mp_schedule_stream_t stream = MP_SCHEDULE_COLLECTIVES;
     if (copy != NULL) stream = copy->is_to_host ? MP_SCHEDULE_TO_HOST : MP_SCHEDULE_FROM_HOST;
     nodes[n] = (mp_schedule_node_t){
@@ -135,8 +139,12 @@ static mp_status_t chip_order_make_nodes(order_t *o, const inputs_t *inputs, con
 
 static void chip_order_put(const order_t *o, mp_chip_order_t *out, uint32_t item,
                            mp_chip_slot_part_t part) {
-  mp_chip_slot_t *slot = &out->slots[out->num_slots++];
+  mp_chip_slot_t *slot = &out->slots[out->num_slots];
   *slot = (mp_chip_slot_t){.item = o->items.items[item].is, .part = part};
+  if (part == MP_CHIP_SLOT_FINISH && slot->item.collective != ORDER_NONE) {
+    slot->lost = mp_chip_order_lost_seconds(o->c, out, out->num_slots);
+  }
+  out->num_slots += 1;
 }
 
 // All items whole, in the order of the program.
@@ -144,7 +152,7 @@ static void chip_order_put_plainly(order_t *o, mp_chip_order_t *out) {
   for (uint32_t i = 0; i < o->items.count; ++i) {
     const uint32_t collective = o->items.items[i].is.collective;
     if (o->combined != NULL && o->combined[i] != i) continue;
-    if (collective != ORDER_NONE) o->b->collectives.items[collective].overlap = MP_OVERLAP_SYNC;
+    if (collective != ORDER_NONE) o->c->collectives.items[collective].overlap = MP_OVERLAP_SYNC;
     chip_order_put(o, out, i, MP_CHIP_SLOT_WHOLE);
   }
 }
@@ -155,8 +163,8 @@ static bool chip_order_hides_nothing(const order_t *o, const sort_t *s,
                                      const mp_schedule_slot_t *slots, uint32_t i,
                                      uint32_t num_started) {
   const item_t *item = &o->items.items[s->sorted[slots[i].node]];
-  const mp_collective_kind_t kind = o->b->collectives.items[item->is.collective].collective->kind;
-  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  const mp_collective_kind_t kind = o->c->collectives.items[item->is.collective].collective->kind;
+  const mp_chip_figures_t *figures = &o->c->chip->figures;
   if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(figures)) {
     return num_started == 0 && slots[i + 1].node == slots[i].node;
   }
@@ -172,7 +180,7 @@ static void chip_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t item = s->sorted[slots[i].node], ring = o->items.items[item].ring;
     const uint32_t number = o->items.items[item].is.collective;
-    mp_chip_collective_t *one = number == ORDER_NONE ? NULL : &o->b->collectives.items[number];
+    mp_chip_collective_t *one = number == ORDER_NONE ? NULL : &o->c->collectives.items[number];
     if (o->items.items[item].is.copy != ORDER_NONE) {
       static const mp_chip_slot_part_t parts[] = {[MP_SCHEDULE_ALL] = MP_CHIP_SLOT_WHOLE,
                                                   [MP_SCHEDULE_START] = MP_CHIP_SLOT_BEGIN,
@@ -203,10 +211,10 @@ static void chip_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_
 // ---- blocks ----
 
 static mp_status_t chip_order_schedule(order_t *o, mp_chip_order_t *out) {
-  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  const mp_chip_figures_t *figures = &o->c->chip->figures;
   const mp_schedule_limits_t limits = {
-      .num_tracks = o->b->num_tracks,
-      .most_started = (uint32_t)mp_figure_or(figures->overlap_started, MP_CHIP_MOST_STARTED)};
+      .num_tracks = mp_communication_num_tracks(o->c->chip),
+      .most_started = (uint32_t)mp_figure_or(figures->overlap_started, ORDER_MOST_STARTED)};
   inputs_t inputs;
   sort_t sorted;
   const mp_schedule_node_t *nodes = NULL;
@@ -220,7 +228,7 @@ static mp_status_t chip_order_schedule(order_t *o, mp_chip_order_t *out) {
   }
   MP_RETURN_IF_ERROR(chip_order_make_nodes(o, &inputs, &sorted, &nodes));
   MP_RETURN_IF_ERROR(
-      mp_schedule_order(o->b->scratch, sorted.count, nodes, &limits, &count, &slots));
+      mp_schedule_order(o->c->scratch, sorted.count, nodes, &limits, &count, &slots));
   chip_order_put_slots(o, &sorted, slots, count, out);
   return NULL;
 }
@@ -232,16 +240,16 @@ static mp_status_t chip_order_block(order_t *o, const mp_block_t *block, mp_chip
   MP_RETURN_IF_ERROR(mp_chip_order_sum_whole_arrays(o));
   MP_RETURN_IF_ERROR(mp_chip_order_combine(o));
   // An item has at most two slots: its start and its end.
-  out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_chip_slot_t, 2 * (size_t)o->items.count + 1);
+  out->slots = MP_ARENA_ARRAY(o->c->scratch, mp_chip_slot_t, 2 * (size_t)o->items.count + 1);
   MP_RETURN_IF_NULL(out->slots);
   if (o->has_async) return chip_order_schedule(o, out);
   chip_order_put_plainly(o, out);
   return NULL;
 }
 
-mp_status_t mp_chip_order_block(mp_chip_builder_t *b, const mp_block_t *block,
+mp_status_t mp_chip_order_block(mp_communication_t *c, const mp_block_t *block,
                                 mp_chip_order_t *out_order) {
-  order_t o = {.b = b, .last_fixed = ORDER_NONE};
+  order_t o = {.c = c, .last_fixed = ORDER_NONE};
   *out_order = (mp_chip_order_t){0};
   MP_RETURN_IF_ERROR(mp_arena_create(&o.arena));
   mp_status_t status = chip_order_block(&o, block, out_order);

@@ -1,13 +1,13 @@
 // Properties of a block's items, for the files that order them.
 #include "collectives/collective_parts.h"
 #include "sim/base/assert.h"
-#include "sim/chip/chip_order_impl.h"
+#include "sim/chip/schedule/chip_order_impl.h"
 
 uint32_t mp_chip_order_kind(const mp_chip_ordering_t *o, uint32_t item) {
   const uint32_t number = o->items.items[item].is.collective;
   if (number == ORDER_NONE) return MP_COLLECTIVE_KINDS;
-  MP_ASSERT(number < o->b->collectives.count);
-  return o->b->collectives.items[number].collective->kind;
+  MP_ASSERT(number < o->c->collectives.count);
+  return o->c->collectives.items[number].collective->kind;
 }
 
 uint32_t mp_chip_order_num_members(const mp_collective_t *collective) {
@@ -27,4 +27,11 @@ double mp_chip_order_result_bytes(const mp_collective_t *collective) {
     bytes += (double)mp_operand_bytes(operand, operand->result_dims);
   }
   return bytes;
+}
+
+double mp_chip_order_kernel_seconds(const mp_chip_ordering_t *o, const mp_op_t *op,
+                                    const mp_ring_matmul_t *ring) {
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(o->c->fusions, op);
+  if (fusion == NULL) return 0;
+  return mp_ring_seconds(o->c->chip, o->c->fusions, fusion, fusion->bytes, ring);
 }

@@ -1,6 +1,6 @@
 // Pipelined collectives and host copies: a loop runs them one iteration early or late, so they need
 // not wait, or be waited for, in their own iteration.
-#include "sim/chip/chip_order_impl.h"
+#include "sim/chip/schedule/chip_order_impl.h"
 
 typedef mp_chip_ordering_t order_t;
 typedef mp_chip_order_item_t item_t;
@@ -30,21 +30,21 @@ static void chip_order_pipeline_find_light(const order_t *o, bool is_back, uint8
 // Whether a loop copies from the host one iteration early, as libtpu does in programs for several
 // devices. The copy of the first iteration, before the loop, is not counted.
 static bool chip_order_pipeline_fetches_early(const order_t *o) {
-  const mp_program_t *program = o->b->program;
-  return o->b->chip->figures.compiler == MP_CHIP_COMPILER_TPU &&
+  const mp_program_t *program = o->c->program;
+  return o->c->chip->figures.compiler == MP_CHIP_COMPILER_TPU &&
          (uint64_t)program->num_replicas * program->num_partitions > 1;
 }
 
 static bool chip_order_pipeline_is_fetch(const order_t *o, uint32_t item) {
   const uint32_t copy = o->items.items[item].is.copy;
-  return copy != ORDER_NONE && !o->b->copies.items[copy].is_to_host;
+  return copy != ORDER_NONE && !o->c->copies.items[copy].is_to_host;
 }
 
 // An all_gather of what a loop carries may run one iteration early, and so may a host copy: no item
 // waits for them. A sum for what the loop carries may run one iteration late: it waits for no item.
 mp_status_t mp_chip_order_pipeline(order_t *o, const mp_block_t *block) {
   const bool is_loop = block->parent_op != NULL && block->parent_op->code == MP_OP_WHILE;
-  const bool may_meet = o->b->chip->figures.overlap_pipeline > 0;
+  const bool may_meet = o->c->chip->figures.overlap_pipeline > 0;
   const bool may_fetch = chip_order_pipeline_fetches_early(o);
   if (!is_loop || (!may_meet && !may_fetch)) return NULL;
   uint8_t *before = MP_ARENA_ARRAY(o->arena, uint8_t, (size_t)o->items.count + 1);

@@ -1,8 +1,8 @@
 // Shared by the files that order a block.
-#ifndef MINIPOD_SIM_CHIP_CHIP_ORDER_IMPL_H_
-#define MINIPOD_SIM_CHIP_CHIP_ORDER_IMPL_H_
+#ifndef MINIPOD_SIM_CHIP_SCHEDULE_CHIP_ORDER_IMPL_H_
+#define MINIPOD_SIM_CHIP_SCHEDULE_CHIP_ORDER_IMPL_H_
 
-#include "sim/chip/chip_impl.h"
+#include "sim/chip/schedule/chip_order.h"
 #include "sim/chip/schedule/combine.h"
 
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
 } mp_chip_order_item_t;
 
 typedef struct {
-  mp_chip_builder_t *b;
+  mp_communication_t *c;
   mp_arena_t *arena;  // released with the ordering
   MP_ARRAY(mp_chip_order_item_t) items;
   MP_ARRAY(mp_combine_edge_t) edges;  // dependencies between items, sorted by `to`
@@ -24,7 +24,7 @@ typedef struct {
 
 #define ORDER_NONE UINT32_MAX
 
-// ---- chip_items.c ----
+// ---- chip_order_items.c ----
 
 // The kind of an item's collective; MP_COLLECTIVE_KINDS: the item is not a collective.
 uint32_t mp_chip_order_kind(const mp_chip_ordering_t *o, uint32_t item);
@@ -32,8 +32,11 @@ uint32_t mp_chip_order_kind(const mp_chip_ordering_t *o, uint32_t item);
 uint32_t mp_chip_order_num_members(const mp_collective_t *collective);
 // The bytes of all results.
 double mp_chip_order_result_bytes(const mp_collective_t *collective);
+// The seconds of the fusion that runs at the place of an op, without copies; 0 if there is none.
+double mp_chip_order_kernel_seconds(const mp_chip_ordering_t *o, const mp_op_t *op,
+                                    const mp_ring_matmul_t *ring);
 
-// ---- chip_rings.c ----
+// ---- chip_order_rings.c ----
 
 // Finds the collective matmuls, and whether the other collectives that could have been decomposed
 // are sync or async.
@@ -63,4 +66,11 @@ MP_NODISCARD mp_status_t mp_chip_order_sum_whole_arrays(mp_chip_ordering_t *o);
 // Combines collectives, up to the number of bytes at which the chip's compiler stops.
 MP_NODISCARD mp_status_t mp_chip_order_combine(mp_chip_ordering_t *o);
 
-#endif  // MINIPOD_SIM_CHIP_CHIP_ORDER_IMPL_H_
+// ---- chip_order_lost.c ----
+
+// The seconds by which the collective that ends at the slot `end` slows down the work that overlaps
+// with it: on a GPU it takes multiprocessors.
+double mp_chip_order_lost_seconds(const mp_communication_t *c, const mp_chip_order_t *order,
+                                  uint32_t end);
+
+#endif  // MINIPOD_SIM_CHIP_SCHEDULE_CHIP_ORDER_IMPL_H_

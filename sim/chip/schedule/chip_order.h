@@ -1,0 +1,35 @@
+// The order of a block: its kernels, collectives, host copies, loops and barriers.
+#ifndef MINIPOD_SIM_CHIP_SCHEDULE_CHIP_ORDER_H_
+#define MINIPOD_SIM_CHIP_SCHEDULE_CHIP_ORDER_H_
+
+#include "sim/chip/cost/ring_cost.h"
+#include "sim/chip/schedule/communication.h"
+
+// A unit of the schedule: a kernel, a collective, a host copy, a loop or a branch.
+typedef struct {
+  const mp_op_t *op;
+  uint32_t collective;    // number of the collective; UINT32_MAX: not a collective
+  uint32_t copy;          // number of the host copy; UINT32_MAX: not a host copy
+  double seconds;         // estimate for the scheduler
+  mp_ring_matmul_t ring;  // of a collective matmul
+} mp_chip_item_t;
+
+typedef enum { MP_CHIP_SLOT_WHOLE, MP_CHIP_SLOT_BEGIN, MP_CHIP_SLOT_FINISH } mp_chip_slot_part_t;
+
+typedef struct {
+  mp_chip_item_t item;
+  mp_chip_slot_part_t part;
+  double lost;  // FINISH: the seconds by which the collective slows down compute
+} mp_chip_slot_t;
+
+typedef struct {
+  uint32_t num_slots;
+  mp_chip_slot_t *slots;
+} mp_chip_order_t;
+
+// Orders the items of a block, in scratch. Adds the block's collectives and host copies. Needs
+// `links`.
+MP_NODISCARD mp_status_t mp_chip_order_block(mp_communication_t *c, const mp_block_t *block,
+                                             mp_chip_order_t *out_order);
+
+#endif  // MINIPOD_SIM_CHIP_SCHEDULE_CHIP_ORDER_H_
