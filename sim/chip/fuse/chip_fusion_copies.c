@@ -25,17 +25,14 @@ mp_status_t mp_chip_fusion_note_uses(mp_chip_fusion_find_t *find, const mp_block
 
 // ---- values computed from matmuls ----
 
-enum { CHIP_FUSION_COPIES_OPS_MOST = 64, CHIP_FUSION_COPIES_PRODUCTS_MOST = 3 };
+enum { CHIP_FUSION_COPIES_OPS_MOST = 64 };
 
 // The elementwise ops from matmuls to a value, the last one first.
 typedef struct {
   const mp_op_t *ops[CHIP_FUSION_COPIES_OPS_MOST];
   bool is_seen[CHIP_FUSION_COPIES_OPS_MOST];
   uint32_t num_ops;
-  double count;                                                 // elements of each
-  const mp_value_t *matmuls[CHIP_FUSION_COPIES_PRODUCTS_MOST];  // their results
-  uint32_t num_matmuls;
-  bool is_expensive;  // an exponential, a division or the like is among the ops
+  double count;  // elements of each
 } chip_fusion_copies_tree_t;
 
 static uint32_t chip_fusion_copies_at(const chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
@@ -61,16 +58,6 @@ static const mp_value_t *chip_fusion_copies_operand(const mp_chip_fusion_find_t 
   return is_array ? value : NULL;
 }
 
-static void chip_fusion_copies_add_matmul(chip_fusion_copies_tree_t *tree,
-                                          const mp_value_t *value) {
-  for (uint32_t i = 0; i < tree->num_matmuls; ++i) {
-    if (tree->matmuls[i] == value) return;
-  }
-  if (tree->num_matmuls < CHIP_FUSION_COPIES_PRODUCTS_MOST) {
-    tree->matmuls[tree->num_matmuls++] = value;
-  }
-}
-
 // Adds the op, and all elementwise ops that compute its operands, back to results of matmuls.
 // False: there are other ops among them, or too many.
 static bool chip_fusion_copies_add(const mp_chip_fusion_find_t *find,
@@ -80,16 +67,9 @@ static bool chip_fusion_copies_add(const mp_chip_fusion_find_t *find,
     return false;
   }
   tree->ops[tree->num_ops++] = op;
-  mp_work_t work;
-  mp_work_of_op(op, &work);
-  tree->is_expensive |= mp_chip_fusion_is_expensive(op, &work);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = chip_fusion_copies_operand(find, tree, op, i);
-    if (value == NULL) continue;
-    if (chip_fusion_copies_is_matmul(value)) {
-      chip_fusion_copies_add_matmul(tree, value);
-      continue;
-    }
+    if (value == NULL || chip_fusion_copies_is_matmul(value)) continue;
     if (value->op == NULL || value->op->parent != op->parent) return false;
     if (!chip_fusion_copies_add(find, tree, value->op)) return false;
   }
@@ -124,18 +104,15 @@ static bool chip_fusion_copies_is_anyway(const mp_chip_fusion_find_t *find,
   return true;
 }
 
-mp_chip_fusion_kept_t mp_chip_fusion_kept(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
-  if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1)
-    return MP_CHIP_FUSION_KEPT_NOT;
+// Whether the operands of an elementwise op come from matmuls, all through values that other ops
+// read as well, like an activation whose gradient reads the pre-activation. Then each reader
+// recomputes it. Evidence: libtpu 0.0.52 for v5e and v6e stores only the pre-activation in 16
+// gradients of MLPs, plain and gated, with gelu, silu, relu and its square.
+static bool chip_fusion_copies_is_kept(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1) return false;
   chip_fusion_copies_tree_t tree = {.count = mp_chip_fusion_op_count(op)};
-  if (!chip_fusion_copies_add(find, &tree, op) || !chip_fusion_copies_is_anyway(find, &tree, op) ||
-      !mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation)) {
-    return MP_CHIP_FUSION_KEPT_NOT;
-  }
-  const bool is_of_many = tree.num_matmuls == CHIP_FUSION_COPIES_PRODUCTS_MOST;
-  return tree.is_expensive && is_of_many && mp_chip_rule(find->figures, MP_CHIP_RULE_kept_gate)
-             ? MP_CHIP_FUSION_KEPT_WRITTEN
-             : MP_CHIP_FUSION_KEPT_RECOMPUTED;
+  return chip_fusion_copies_add(find, &tree, op) && chip_fusion_copies_is_anyway(find, &tree, op) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation);
 }
 
 // ---- bytes of both ways ----
@@ -175,7 +152,7 @@ static void chip_fusion_copies_weigh_matmul(const mp_chip_fusion_find_t *find,
                                             double bytes, bool first_may_write,
                                             chip_fusion_copies_ways_t *ways) {
   const double others = find->users.count - 1;
-  if (mp_chip_fusion_kept(find, value->op) != MP_CHIP_FUSION_KEPT_NOT) {
+  if (chip_fusion_copies_is_kept(find, value->op)) {
     const double kept = mp_work_bytes_of(matmul->type);
     ways->copied += kept * (1 + others);
     ways->written += kept;
@@ -242,9 +219,7 @@ bool mp_chip_fusion_copies(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_
     if (!find->policy->accepts(find, at, user)) return false;
     if (find->states.items[user->fusion].copied + cost > COPIED_MOST) return false;
   }
-  const mp_chip_fusion_kept_t kept = mp_chip_fusion_kept(find, at->op);
-  if (kept == MP_CHIP_FUSION_KEPT_WRITTEN) return false;
-  if (kept == MP_CHIP_FUSION_KEPT_NOT) {
+  if (!chip_fusion_copies_is_kept(find, at->op)) {
     const chip_fusion_copies_ways_t ways =
         chip_fusion_copies_weigh(find, at, first, first_may_write);
     if (ways.copied > ways.written) return false;

@@ -92,29 +92,11 @@ static bool chip_fusion_gpu_takes_windows(const mp_chip_fusion_find_t *find,
          mp_chip_rule(find->figures, MP_CHIP_RULE_window_fusion);
 }
 
-// Whether a cumulative op recomputes its operand. Its kernels reduce tiles, then read each element
-// again for several results. Expensive ops, and ops of several arrays, are written first.
-static bool chip_fusion_gpu_is_recomputed(const mp_chip_fusion_find_t *find,
-                                          const mp_chip_fusion_op_t *at) {
-  uint32_t num_arrays = 0;
-  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_chip_fusion_source(find->figures, at->op, at->kind, i, &is_reused);
-    num_arrays += value != NULL && mp_chip_fusion_value_count(value) > 1;
-  }
-  return (num_arrays <= 1 && !mp_chip_fusion_is_expensive(at->op, &at->work)) ||
-         !mp_chip_rule(find->figures, MP_CHIP_RULE_cumulative_inputs);
-}
-
 // Whether a fusion can compute an elementwise op. A library's matmul cannot.
 static bool chip_fusion_gpu_takes_loop(const mp_chip_fusion_find_t *find,
                                        const mp_chip_fusion_op_t *at,
                                        const mp_chip_fusion_user_t *user) {
   if (find->states.items[user->fusion].kind == MP_CHIP_FUSION_MATMUL) return false;
-  const mp_op_t *hero = find->out->fusions.items[user->fusion].hero;
-  if (mp_chip_fusion_cumulative(hero) >= 0 && !chip_fusion_gpu_is_recomputed(find, at)) {
-    return false;
-  }
   if (!mp_chip_fusion_has_room(find, at->op, user->fusion) &&
       mp_chip_rule(find->figures, MP_CHIP_RULE_code_size)) {
     return false;

@@ -156,18 +156,6 @@ MP_NODISCARD mp_status_t mp_chip_fusion_write(mp_chip_fusion_find_t *find,
 // On TPUs, counts the uses of values in a block and its control flow.
 MP_NODISCARD mp_status_t mp_chip_fusion_note_uses(mp_chip_fusion_find_t *find,
                                                   const mp_block_t *block);
-// Decides about elementwise ops whose operands come from matmuls, all through values that other ops
-// read as well: an activation whose gradient reads the pre-activation.
-typedef enum {
-  MP_CHIP_FUSION_KEPT_NOT,         // another op, or not a TPU
-  MP_CHIP_FUSION_KEPT_RECOMPUTED,  // each reader recomputes it
-  MP_CHIP_FUSION_KEPT_WRITTEN,     // it is expensive, and computed from three matmuls
-} mp_chip_fusion_kept_t;
-
-// Evidence: libtpu 0.0.52 for v5e and v6e stores only the pre-activation in 16 gradients of MLPs,
-// plain and gated, with gelu, silu, relu and its square. It writes the gradient of a gate with
-// gelu, and on chips other than v5e with silu.
-mp_chip_fusion_kept_t mp_chip_fusion_kept(const mp_chip_fusion_find_t *find, const mp_op_t *op);
 // Whether all users can compute the op, and move fewer bytes if they do.
 bool mp_chip_fusion_copies(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
                            const mp_chip_fusion_user_t *first, bool first_may_write);

@@ -106,18 +106,10 @@ bool mp_chip_fusion_is_selection(const mp_chip_figures_t *figures, const mp_op_t
          mp_chip_rule(figures, MP_CHIP_RULE_scatter_selection);
 }
 
-// Whether a matmul has no contraction: XLA multiplies two broadcast arrays in each reader.
-static bool chip_fusion_kinds_is_outer(const mp_chip_figures_t *figures, const mp_op_t *op) {
-  if (figures->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
-  mp_work_t work;
-  mp_work_of_op(op, &work);
-  return work.matmul.k == 1 && mp_chip_rule(figures, MP_CHIP_RULE_outer_matmul);
-}
-
 mp_chip_fusion_kind_t mp_chip_fusion_kind(const mp_chip_figures_t *figures, const mp_op_t *op,
                                           mp_work_t *out_work) {
   mp_work_of_op(op, out_work);
-  if (mp_chip_fusion_is_selection(figures, op) || chip_fusion_kinds_is_outer(figures, op)) {
+  if (mp_chip_fusion_is_selection(figures, op)) {
     const double count = mp_chip_fusion_op_count(op);
     *out_work =
         (mp_work_t){.work_class = MP_WORK_ELEMENTWISE, .flops = count, .vector_flops = count};
@@ -403,7 +395,6 @@ const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const 
   if (mp_chip_fusion_takes(figures, op, kind, operand)) {
     value = chip_fusion_kinds_generated(value, out_is_reused);
     *out_is_reused |= mp_chip_fusion_is_selection(figures, op);
-    *out_is_reused |= kind == MP_CHIP_FUSION_LOOP && op->code == MP_OP_DOT_GENERAL;
     // A reduction reads the vector for each column of the matrix.
     *out_is_reused |= op->code == MP_OP_DOT_GENERAL && kind == MP_CHIP_FUSION_REDUCTION &&
                       value != NULL &&

@@ -11,13 +11,11 @@
   X(rows_close, "gpu", "fuse", "a reduction is fused with the ops that broadcast it back over its rows") \
   X(rows_follow, "gpu", "fuse", "a reduction of rows that stay on chip joins their fusion") \
   X(window_fusion, "gpu", "fuse", "a reduce-window is fused into the only loop that consumes it") \
-  X(cumulative_inputs, "gpu", "fuse", "a cumulative op recomputes only cheap producers of one array") \
   X(expensive_broadcast, "tpu", "fuse", "an expensive op is not recomputed for each element of its broadcast") \
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
   X(update_source, "gpu", "fuse", "an op that reads other elements of an updated array is computed before the update") \
   X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices or pads is written, not recomputed") \
   X(priority_fusion, "gpu", "fuse", "a value is computed by its readers if XLA's cost model says that this is faster") \
-  X(kept_gate, "tpu", "fuse", "an expensive elementwise result of three matmuls is written, not recomputed") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \
   X(softmax_after_matmul, "tpu", "fuse", "the softmax of rows in f32 is fused with the matmul that makes them") \
@@ -28,7 +26,6 @@
   X(lone_movement, "tpu", "fuse", "reversals and strided slices are kernels of their own") \
   X(loop_constants, "tpu", "fuse", "constant initial values of loops are not stored") \
   X(scatter_selection, "tpu", "fuse", "a scatter of one element per line of a constant is a comparison per element") \
-  X(outer_matmul, "tpu", "fuse", "a matmul without a contraction is an elementwise multiplication") \
   X(concat_parts, "tpu", "fuse", "other kernels write the operands of a concatenation, in its tiles") \
   X(concat_twins, "tpu", "fuse", "also slices, if another slice of the same array has the same shape")
 

@@ -419,22 +419,6 @@ static void what_a_matmul_reads_has_sides(void **state) {
   find_end(&f);
 }
 
-// A matmul that sums nothing up is made where it is read, element by element.
-static void an_outer_matmul_is_no_kernel(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%a: tensor<64x32xf32>, %b: tensor<64x48xf32>, %x: tensor<64x32x48xf32>) -> "
-      "tensor<64x32x48xf32> {\n"
-      "%0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [] x [] : "
-      "(tensor<64x32xf32>, tensor<64x48xf32>) -> tensor<64x32x48xf32>\n"
-      "%1 = stablehlo.add %0, %x : tensor<64x32x48xf32>\nreturn %1 : tensor<64x32x48xf32>\n}\n";
-  const mp_chip_figures_t figures = figures_of(TPU);
-  found_t f = find_with(&figures, text);
-  assert_int_equal(count_fusions(&f), 1);
-  assert_int_equal(f.fusions.fusions.items[0].work.work_class, MP_WORK_ELEMENTWISE);
-  find_end(&f);
-}
-
 // Scores that are only scaled are made again in each kernel; those that are masked, or 512 by 512
 // of many heads, are not.
 static void scaled_scores_are_made_again(void **state) {
@@ -525,7 +509,6 @@ int main(void) {
       cmocka_unit_test(narrowed_parts_stay_in_scratch_memory),
       cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_matmul_reads_has_sides),
-      cmocka_unit_test(an_outer_matmul_is_no_kernel),
       cmocka_unit_test(scaled_scores_are_made_again),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_sum_of_labels_waits_for_the_maximum),

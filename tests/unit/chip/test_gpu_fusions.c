@@ -46,23 +46,6 @@ static void vectors_by_small_matrices_are_sums(void **state) {
   expect(GPU, VECTOR("4096", "4096"), 2, 4.0 * (3 * 4096.0 * 4096 + 2 * 4096));
 }
 
-// What is summed up cumulatively is made before, if it is dear or made of several arrays.
-static void cumulative_ops_read_expensive_values(void **state) {
-  (void)state;
-  enum { BYTES = 64 * 1024 * 4 };
-#define CUMULATIVE(op)                                                                 \
-  "func.func @main(%x: tensor<64x1024xf32>) -> tensor<64x1024xf32> {\n"                \
-  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%0 = stablehlo." op               \
-  " %x : tensor<64x1024xf32>\n%1 = \"stablehlo.reduce_window\"(%0, %z) ({\n"           \
-  "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n" \
-  "stablehlo.return %s : tensor<f32>\n}) {window_dimensions = array<i64: 1, 1024>, "   \
-  "padding = dense<[[0, 0], [1023, 0]]> : tensor<2x2xi64>} : "                         \
-  "(tensor<64x1024xf32>, tensor<f32>) -> tensor<64x1024xf32>\nreturn %1 : "            \
-  "tensor<64x1024xf32>\n}\n"
-  expect(GPU, CUMULATIVE("negate"), 1, 2.0 * BYTES);
-  expect(GPU, CUMULATIVE("exponential"), 2, 4.0 * BYTES);
-}
-
 static void neighbours_are_read_before_an_update(void **state) {
   (void)state;
   enum { INNER_BYTES = 254 * 1024 * 4 };
@@ -135,7 +118,6 @@ int main(void) {
       cmocka_unit_test(sums_follow_rows),
       cmocka_unit_test(neighbours_are_read_before_an_update),
       cmocka_unit_test(one_neighbour_is_written_for_an_update),
-      cmocka_unit_test(cumulative_ops_read_expensive_values),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(rows_have_no_siblings),
       cmocka_unit_test(tanh_alone_is_a_kernel),
