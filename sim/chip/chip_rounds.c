@@ -60,8 +60,7 @@ static bool chip_rounds_holds(const mp_chip_builder_t *b, const mp_chip_fusion_t
   if (read == NULL) return false;
   if ((read->sides & ~MP_CHIP_FUSION_BESIDE) != 0) return true;
   const bool is_gpu = b->chip->figures.compiler == MP_CHIP_COMPILER_GPU;
-  const bool holds = is_gpu ? chip_rounds_is_moved(b, maker, now) : chip_rounds_updates(b, maker);
-  return holds && mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_moved);
+  return is_gpu ? chip_rounds_is_moved(b, maker, now) : chip_rounds_updates(b, maker);
 }
 
 // Whether the next round finds this round's value in another place, so that it is needed until the

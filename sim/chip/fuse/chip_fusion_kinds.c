@@ -169,12 +169,10 @@ static bool chip_fusion_kinds_takes_part(const mp_chip_figures_t *figures, const
                                          uint32_t operand) {
   if (figures->compiler != MP_CHIP_COMPILER_TPU) return true;
   const mp_op_t *part = mp_chip_fusion_root(op->operands[operand])->op;
-  if (part == NULL || mp_chip_fusion_is_generator(part) ||
-      !mp_chip_rule(figures, MP_CHIP_RULE_concat_parts)) {
-    return true;
-  }
-  return part->code == MP_OP_SLICE && chip_fusion_kinds_is_dense(part) &&
-         !(chip_fusion_kinds_has_twin(part) && mp_chip_rule(figures, MP_CHIP_RULE_concat_twins));
+  if (part == NULL || mp_chip_fusion_is_generator(part)) return true;
+  const bool is_in_place = part->code == MP_OP_SLICE && chip_fusion_kinds_is_dense(part) &&
+                           !chip_fusion_kinds_has_twin(part);
+  return is_in_place || !mp_chip_rule(figures, MP_CHIP_RULE_concat_parts);
 }
 
 bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,

@@ -8,7 +8,6 @@
 #include "sim/base/assert.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/memory/memory_values.h"
-#include "sim/chip/rules/chip_rules.h"
 
 enum { WAYS = 2, MOVING = 2 * WAYS };
 
@@ -91,9 +90,7 @@ static mp_status_t memory_extras_copies(const mp_memory_extras_t *extras, mp_are
 mp_status_t mp_memory_add_extras(const mp_memory_values_t *all, const mp_memory_extras_t *extras,
                                  mp_arena_t *arena, mp_memory_places_t *places) {
   MP_RETURN_IF_ERROR(memory_extras_copies(extras, arena, places));
-  const bool is_in_parts =
-      extras->num_rings != 0 && mp_chip_rule(all->figures, MP_CHIP_RULE_ring_buffers);
-  for (uint32_t i = 0; i < extras->num_rings && is_in_parts; ++i) {
+  for (uint32_t i = 0; i < extras->num_rings; ++i) {
     const mp_memory_ring_t *ring = &extras->rings[i];
     if (ring->collective->code == MP_OP_REDUCE_SCATTER) {
       MP_RETURN_IF_ERROR(memory_extras_scatter(all, extras, ring, arena, places));

@@ -26,8 +26,7 @@
   X(lone_movement, "tpu", "fuse", "reversals and strided slices are kernels of their own") \
   X(loop_constants, "tpu", "fuse", "constant initial values of loops are not stored") \
   X(scatter_selection, "tpu", "fuse", "a scatter of one element per line of a constant is a comparison per element") \
-  X(concat_parts, "tpu", "fuse", "other kernels write the operands of a concatenation, in its tiles") \
-  X(concat_twins, "tpu", "fuse", "also slices, if another slice of the same array has the same shape")
+  X(concat_parts, "tpu", "fuse", "other kernels write the operands of a concatenation, in its tiles; lone slices are read in place")
 
 #define MP_CHIP_SPACE_RULES(X) \
   X(scatter_unread, "gpu", "spaces", "a scatter that sets whole rows does not read them") \
@@ -63,15 +62,12 @@
 
 #define MP_CHIP_MEMORY_RULES(X) \
   X(received_results, "tpu", "memory", "results of gathers and permutes are copied to the program's result") \
-  X(carried_moved, "both", "memory", "a carried value is copied if the kernel of its next value reads other elements of it") \
-  X(carried_copy, "both", "memory", "a carried value is copied if it is still read when its next value is written") \
+  X(carried_copy, "both", "memory", "a carried value is copied if the kernel of its next value also reads other elements of it") \
   X(matmul_workspace, "gpu", "memory", "programs with matmuls have a workspace for the library") \
   X(result_not_in_place, "tpu", "memory", \
     "only updates write a result of main into the buffer of an operand") \
   X(reduce_in_place, "both", "memory", \
-    "a fusion that ends in a reduction writes its other results over its operands") \
-  X(ring_buffers, "tpu", "memory", \
-    "a collective matmul has four parts of the array in memory instead of the whole")
+    "a fusion that ends in a reduction writes its other results over its operands")
 // clang-format on
 
 #define MP_CHIP_RULES(X)    \
