@@ -5,7 +5,7 @@
 #include "sim/work/work.h"
 
 // How much a value's readers want a layout.
-typedef enum { LAYOUT_FREE, LAYOUT_WEAK, LAYOUT_STRONG } layout_want_t;
+typedef enum { LAYOUT_FREE, LAYOUT_WEAK, LAYOUT_RESHAPED, LAYOUT_STRONG } layout_want_t;
 
 typedef struct {
   layout_want_t want;
@@ -92,6 +92,27 @@ static void layout_assign_back_branches(const layout_assign_t *a, const mp_op_t 
   }
 }
 
+// Whether two dimensions have all elements, so that only their tiles differ.
+static bool layout_assign_is_flat(const mp_type_t *type) {
+  uint32_t num_dims = 0;
+  for (uint32_t i = 0; i < type->rank; ++i) num_dims += type->dims[i] != 1;
+  return num_dims == 2;
+}
+
+// What an op's reader wants of its result. A reshape to two dimensions moves nothing if they are in
+// the operand's tiles. It is cheaper to copy what a reduction leaves than its operand.
+static layout_state_t layout_assign_wish(const layout_assign_t *a, const mp_op_t *op,
+                                         const mp_value_t *result) {
+  layout_state_t wish = *layout_assign_state(a, result);
+  if (op->code == MP_OP_RESHAPE && wish.want < LAYOUT_RESHAPED &&
+      layout_assign_is_flat(result->type)) {
+    wish.want = LAYOUT_RESHAPED;
+    wish.wanted = mp_tile_layout_compact(result->type);
+  }
+  if (op->code == MP_OP_REDUCE && wish.want == LAYOUT_RESHAPED) wish.want = LAYOUT_FREE;
+  return wish;
+}
+
 static void layout_assign_back_plain(const layout_assign_t *a, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (mp_tile_layout_is_matmul(op)) {
@@ -100,10 +121,11 @@ static void layout_assign_back_plain(const layout_assign_t *a, const mp_op_t *op
     }
     mp_tile_layout_t layout;
     if (op->num_results == 0) continue;
-    const layout_state_t *state = layout_assign_state(a, &op->results[i < op->num_results ? i : 0]);
-    if (state->want == LAYOUT_FREE) continue;
-    if (mp_tile_layout_backward(op, i, state->wanted, &layout)) {
-      layout_assign_want(a, op->operands[i], state->want, layout);
+    const layout_state_t wish =
+        layout_assign_wish(a, op, &op->results[i < op->num_results ? i : 0]);
+    if (wish.want == LAYOUT_FREE) continue;
+    if (mp_tile_layout_backward(op, i, wish.wanted, &layout)) {
+      layout_assign_want(a, op->operands[i], wish.want, layout);
     }
   }
 }
@@ -284,10 +306,11 @@ static mp_status_t layout_assign_loop(layout_assign_t *a, const mp_op_t *loop) {
   const mp_op_t *end = mp_block_terminator(body);
   for (uint32_t i = 0; i < loop->num_operands; ++i) {
     const layout_state_t *state = layout_assign_state(a, &body->args[i]);
-    const bool is_any = layout_assign_state(a, loop->operands[i])->is_any;
     const mp_tile_layout_t has = *layout_assign_of(a, loop->operands[i]);
-    const mp_tile_layout_t layout =
-        is_any || !layout_assign_serves(has, state) ? layout_assign_wanted(a, &body->args[i]) : has;
+    // A copy before the loop takes the place of one per iteration.
+    const bool is_free = layout_assign_state(a, loop->operands[i])->is_any ||
+                         state->want == LAYOUT_RESHAPED || !layout_assign_serves(has, state);
+    const mp_tile_layout_t layout = is_free ? layout_assign_wanted(a, &body->args[i]) : has;
     MP_RETURN_IF_ERROR(layout_assign_need(a, loop->operands[i], loop, layout));
     *layout_assign_of(a, &body->args[i]) = layout;
     *layout_assign_of(a, &loop->regions[0]->args[i]) = layout;

@@ -101,6 +101,35 @@ static void gathers_have_rows_in_the_lanes(void **state) {
 }
 
 // Windows extend along any dimension but that of the lanes.
+#define PARTS "tensor<8192x16x4xf32>"
+#define PART  "tensor<8192x16x1xf32>"
+
+// A loop that reads a part of its value without the last dimension carries it with the others in
+// the tiles: copies before and after the loop, none in its iterations.
+static void loops_carry_what_their_reshapes_want(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " PARTS ") -> " PARTS
+      " {\n"
+      "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"
+      "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"
+      "%c4 = stablehlo.constant dense<4> : tensor<i32>\n"
+      "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, " PARTS
+      "\n"
+      "cond {\n%p = stablehlo.compare LT, %i, %c4 : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "stablehlo.return %p : tensor<i1>\n} do {\n"
+      "%s = stablehlo.slice %a [0:8192, 0:16, 1:2] : (" PARTS ") -> " PART
+      "\n"
+      "%r = stablehlo.reshape %s : (" PART
+      ") -> tensor<8192x16xf32>\n"
+      "%b = stablehlo.broadcast_in_dim %r, dims = [0, 1] : (tensor<8192x16xf32>) -> " PARTS
+      "\n"
+      "%d = stablehlo.add %a, %b : " PARTS
+      "\n%k = stablehlo.add %i, %c1 : tensor<i32>\n"
+      "stablehlo.return %k, %d : tensor<i32>, " PARTS "\n}\nreturn %0#1 : " PARTS "\n}\n";
+  assert_int_equal(copies_of(text), 2);
+}
+
 static void windows_leave_the_lanes(void **state) {
   (void)state;
 #define WINDOW(sizes)                                                                \
@@ -126,6 +155,7 @@ int main(void) {
       cmocka_unit_test(batches_in_the_lanes_are_copied),
       cmocka_unit_test(a_transpose_is_a_copy_only_for_the_result),
       cmocka_unit_test(gathers_have_rows_in_the_lanes),
+      cmocka_unit_test(loops_carry_what_their_reshapes_want),
       cmocka_unit_test(windows_leave_the_lanes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
