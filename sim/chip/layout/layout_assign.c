@@ -156,19 +156,32 @@ static void layout_assign_move_up(const layout_assign_t *a, mp_layout_copy_t *co
   if (at.value->op == NULL) *copy = at;
 }
 
+// The copy of a value in this layout that an earlier op of the block reads; else a new one.
+static mp_status_t layout_assign_find_or_add(layout_assign_t *a, const mp_layout_copy_t *copy,
+                                             uint32_t *out_number) {
+  const mp_layouts_t *out = a->out;
+  for (uint32_t at = out->first[copy->value->id]; at != MP_LAYOUT_NONE;
+       at = out->reads.items[at].next) {
+    const mp_layout_copy_t *other = &out->copies.items[out->reads.items[at].copy];
+    const bool is_same =
+        mp_tile_layout_equal(other->to, copy->to) && !copy->is_reshape && !other->is_reshape;
+    if (!is_same || other->op->parent != copy->op->parent) continue;
+    *out_number = out->reads.items[at].copy;
+    return NULL;
+  }
+  *out_number = out->copies.count;
+  return MP_ARRAY_PUSH(a->arena, &a->out->copies, *copy);
+}
+
 static mp_status_t layout_assign_add(layout_assign_t *a, const mp_layout_copy_t *copy) {
   MP_ASSERT(copy->is_reshape || !mp_tile_layout_equal(copy->from, copy->to));
   mp_layout_copy_t added = *copy;
   layout_assign_move_up(a, &added);
   uint32_t *first = &a->out->first[added.value->id];
-  for (uint32_t at = *first; at != MP_LAYOUT_NONE; at = a->out->copies.items[at].next) {
-    const mp_layout_copy_t *other = &a->out->copies.items[at];
-    const bool is_same = mp_tile_layout_equal(other->to, added.to) && !added.is_reshape;
-    if (is_same && other->op->parent == added.op->parent) return NULL;
-  }
-  added.next = *first;
-  *first = a->out->copies.count;
-  return MP_ARRAY_PUSH(a->arena, &a->out->copies, added);
+  mp_layout_read_t read = {.op = added.op, .next = *first};
+  MP_RETURN_IF_ERROR(layout_assign_find_or_add(a, &added, &read.copy));
+  *first = a->out->reads.count;
+  return MP_ARRAY_PUSH(a->arena, &a->out->reads, read);
 }
 
 // The value in this layout at an op: copied, if it has another one.
@@ -388,6 +401,11 @@ mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t num_values, mp
   for (uint32_t i = 0; i < end->num_operands; ++i) {
     const mp_tile_layout_t compact = mp_tile_layout_compact(end->operands[i]->type);
     MP_RETURN_IF_ERROR(layout_assign_need(&a, end->operands[i], end, compact));
+    // Main has compact results: those of another layout are copied.
+    MP_ASSERT(mp_tile_layout_equal(*layout_assign_of(&a, end->operands[i]), compact) ||
+              !layout_assign_has_tiles(end->operands[i]) ||
+              layout_assign_state(&a, end->operands[i])->is_any ||
+              mp_layouts_copy_for(out_layouts, end->operands[i], end) != MP_LAYOUT_NONE);
   }
   return NULL;
 }
@@ -397,13 +415,11 @@ mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t num_values, mp
 static uint32_t layout_assign_find(const mp_layouts_t *layouts, const mp_value_t *value,
                                    const mp_op_t *op, bool is_reshape) {
   uint32_t at = layouts->first[value->id];
-  for (; at != MP_LAYOUT_NONE; at = layouts->copies.items[at].next) {
-    const mp_layout_copy_t *copy = &layouts->copies.items[at];
-    if (copy->is_reshape != is_reshape) continue;
-    if (copy->op == op) return at;
-    // A later op of the block that reads the value needs the copy, too, unless it reads any layout.
-    const bool is_strict = mp_tile_layout_is_matmul(op) || mp_tile_layout_is_by_lanes(op);
-    if (!is_reshape && copy->op->parent == op->parent && is_strict) return at;
+  for (; at != MP_LAYOUT_NONE; at = layouts->reads.items[at].next) {
+    const mp_layout_read_t *read = &layouts->reads.items[at];
+    if (read->op == op && layouts->copies.items[read->copy].is_reshape == is_reshape) {
+      return read->copy;
+    }
   }
   return MP_LAYOUT_NONE;
 }

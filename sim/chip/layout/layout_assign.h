@@ -15,16 +15,23 @@ typedef struct {
   const mp_op_t *op;
   mp_tile_layout_t from, to;
   bool is_reshape;  // the copy also makes `op`, a reshape: its result has the layout `to`
-  uint32_t next;    // another copy of the same value; MP_LAYOUT_NONE: none
   bool reads_vmem, writes_vmem;  // set where VMEM is assigned
   bool is_placed;                // that is done
 } mp_layout_copy_t;
+
+// An op that reads a copy of a value.
+typedef struct {
+  const mp_op_t *op;
+  uint32_t copy;
+  uint32_t next;  // another reader of copies of the value; MP_LAYOUT_NONE: none
+} mp_layout_read_t;
 
 typedef struct {
   uint32_t num_values;
   mp_tile_layout_t *values;  // by value id
   MP_ARRAY(mp_layout_copy_t) copies;
-  uint32_t *first;  // by value id: its latest copy; MP_LAYOUT_NONE: none
+  MP_ARRAY(mp_layout_read_t) reads;
+  uint32_t *first;  // by value id: the latest read of a copy; MP_LAYOUT_NONE: none
 } mp_layouts_t;
 
 // Assigns layouts to all values of main and its control flow, which have ids

@@ -34,8 +34,8 @@ static void spaces_place_written_copies(mp_spaces_t *s, uint32_t kernel) {
     const bool is_there = mp_spaces_buffer(s, writes[i].value)->is_in_vmem;
     if (!is_there && !mp_spaces_take(s, kernel, kernel, writes[i].bytes, s->vmem)) continue;
     writes[i].space = MP_SPACE_VMEM;
-    for (uint32_t at = first; at != MP_LAYOUT_NONE; at = layouts->copies.items[at].next) {
-      layouts->copies.items[at].reads_vmem = true;
+    for (uint32_t at = first; at != MP_LAYOUT_NONE; at = layouts->reads.items[at].next) {
+      layouts->copies.items[layouts->reads.items[at].copy].reads_vmem = true;
     }
   }
 }
