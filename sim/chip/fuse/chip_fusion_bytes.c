@@ -4,7 +4,6 @@
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_impl.h"
-#include "sim/chip/rules/chip_rules.h"
 
 static mp_status_t chip_fusion_bytes_note_made(mp_chip_fusion_find_t *find, uint32_t number) {
   const mp_chip_fusions_t *out = find->out;
@@ -72,11 +71,7 @@ static mp_status_t chip_fusion_bytes_read_operands(mp_chip_fusion_find_t *find, 
     bool is_reused = false;
     const mp_value_t *value = mp_chip_fusion_source(find->figures, op, kind, i, &is_reused);
     if (value == NULL) continue;
-    // GPUs write whole rows without reading them.
-    const bool is_written = find->compiler == MP_CHIP_COMPILER_GPU && mp_chip_fusion_is_set(op) &&
-                            i < op->num_operands / 2 &&
-                            mp_chip_rule(find->figures, MP_CHIP_RULE_scatter_unread);
-    const double bytes = is_written ? 0 : member->share * mp_work_bytes_read(op, i);
+    const double bytes = member->share * mp_work_bytes_read(op, i);
     const uint32_t copy = mp_layouts_copy_for(&find->out->layouts, op->operands[i], op);
     MP_RETURN_IF_ERROR(chip_fusion_bytes_read(find, number, value, bytes,
                                               mp_chip_fusion_sides(member, kind, i), copy));

@@ -81,17 +81,6 @@ static bool chip_fusion_gpu_keeps_rows(const mp_chip_fusion_find_t *find,
           mp_chip_rule(find->figures, MP_CHIP_RULE_rows_follow));
 }
 
-// Whether a reduce_window can join the elementwise fusion that alone reads it. Cumulative ones are
-// kernels of their own.
-static bool chip_fusion_gpu_takes_windows(const mp_chip_fusion_find_t *find,
-                                          const mp_chip_fusion_op_t *at,
-                                          const mp_chip_fusion_user_t *user) {
-  return at->op->code == MP_OP_REDUCE_WINDOW && mp_chip_fusion_cumulative(at->op) < 0 &&
-         mp_chip_fusion_is_only_user(find, at) && mp_chip_fusion_goes_through(find, at, user) &&
-         find->states.items[user->fusion].kind == MP_CHIP_FUSION_LOOP &&
-         mp_chip_rule(find->figures, MP_CHIP_RULE_window_fusion);
-}
-
 // Whether a fusion can compute an elementwise op. A library's matmul cannot.
 static bool chip_fusion_gpu_takes_loop(const mp_chip_fusion_find_t *find,
                                        const mp_chip_fusion_op_t *at,
@@ -113,8 +102,6 @@ static bool chip_fusion_gpu(const mp_chip_fusion_find_t *find, const mp_chip_fus
     case MP_CHIP_FUSION_REDUCTION:
       return chip_fusion_gpu_takes_result(find, at, user) ||
              (find->users.count == 1 && chip_fusion_gpu_keeps_rows(find, at, user));
-    case MP_CHIP_FUSION_WINDOW:
-      return chip_fusion_gpu_takes_windows(find, at, user);
     case MP_CHIP_FUSION_LOOP:
       return chip_fusion_gpu_takes_loop(find, at, user);
     default:

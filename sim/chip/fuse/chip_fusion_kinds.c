@@ -30,6 +30,12 @@ static bool chip_fusion_kinds_is_by_threads(const mp_chip_figures_t *figures, co
   return reduced < WARP && !shares_warp;
 }
 
+// Whether XLA for GPUs emits a reduce_window as a loop over its results: unless it is cumulative.
+static bool chip_fusion_kinds_is_by_element(const mp_chip_figures_t *figures, const mp_op_t *op) {
+  return figures->compiler == MP_CHIP_COMPILER_GPU && op->code == MP_OP_REDUCE_WINDOW &&
+         mp_chip_fusion_cumulative(op) < 0;
+}
+
 static mp_chip_fusion_kind_t chip_fusion_kinds_of_class(const mp_chip_figures_t *figures,
                                                         const mp_op_t *op,
                                                         mp_work_class_t work_class) {
@@ -49,7 +55,8 @@ static mp_chip_fusion_kind_t chip_fusion_kinds_of_class(const mp_chip_figures_t 
       return chip_fusion_kinds_is_by_threads(figures, op) ? MP_CHIP_FUSION_LOOP
                                                           : MP_CHIP_FUSION_REDUCTION;
     case MP_WORK_WINDOW:
-      return MP_CHIP_FUSION_WINDOW;
+      return chip_fusion_kinds_is_by_element(figures, op) ? MP_CHIP_FUSION_LOOP
+                                                          : MP_CHIP_FUSION_WINDOW;
     case MP_WORK_SCATTER:
       return MP_CHIP_FUSION_UPDATE;
     case MP_WORK_GATHER:
@@ -255,11 +262,6 @@ int64_t mp_chip_fusion_cumulative(const mp_op_t *op) {
     if (sizes.values[d] > SHORT && sizes.values[d] == type->dims[d]) return (int64_t)d;
   }
   return -1;
-}
-
-bool mp_chip_fusion_is_set(const mp_op_t *op) {
-  return op->code == MP_OP_SCATTER && op->regions[0]->first != NULL &&
-         op->regions[0]->first->code == MP_OP_RETURN;
 }
 
 bool mp_chip_fusion_sets_window(const mp_op_t *op) {

@@ -88,8 +88,6 @@ double mp_chip_fusion_selected_moved(const mp_op_t *op);
 double mp_chip_fusion_selected_kernels(const mp_op_t *op);
 // Whether an op writes one window of an array.
 bool mp_chip_fusion_sets_window(const mp_op_t *op);
-// Whether a scatter sets values, so that it need not read the old ones.
-bool mp_chip_fusion_is_set(const mp_op_t *op);
 // The elements of a row if the op reduces only the minor dimension; else 0.
 double mp_chip_fusion_row(const mp_op_t *op);
 // Whether the result of a reduction of rows has at least two dimensions. A result of one dimension

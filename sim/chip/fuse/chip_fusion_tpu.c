@@ -2,12 +2,11 @@
 #include "sim/chip/fuse/chip_fusion_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// Whether the fusion computes no expensive op for each element of a broadcast.
-static bool chip_fusion_tpu_is_cheap(const mp_chip_fusion_find_t *find,
-                                     const mp_chip_fusion_op_t *at,
+// Whether the fusion computes no expensive op for each element of a broadcast, as XLA's
+// InstructionFusion::ShouldFuse has it (ReusesOperandElements, IsExpensive).
+static bool chip_fusion_tpu_is_cheap(const mp_chip_fusion_op_t *at,
                                      const mp_chip_fusion_user_t *user) {
-  return !user->is_reused || !mp_chip_fusion_is_expensive(at->op, &at->work) ||
-         !mp_chip_rule(find->figures, MP_CHIP_RULE_expensive_broadcast);
+  return !user->is_reused || !mp_chip_fusion_is_expensive(at->op, &at->work);
 }
 
 // Whether a matmul can join the fusion that iterates over its result.
@@ -51,7 +50,7 @@ static bool chip_fusion_tpu_accepts(const mp_chip_fusion_find_t *find,
   // A value that several slices of a fusion read is written, not recomputed for each.
   const bool is_read = user->num_slices < 2 || mp_chip_fusion_is_generator(at->op) ||
                        !mp_chip_rule(find->figures, MP_CHIP_RULE_several_slices);
-  return at->kind == MP_CHIP_FUSION_LOOP && is_read && chip_fusion_tpu_is_cheap(find, at, user);
+  return at->kind == MP_CHIP_FUSION_LOOP && is_read && chip_fusion_tpu_is_cheap(at, user);
 }
 
 static bool chip_fusion_tpu_should_copy(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
@@ -77,7 +76,7 @@ static bool chip_fusion_tpu_plain_accepts(const mp_chip_fusion_find_t *find,
     return mp_chip_fusion_goes_through(find, at, user) && mp_chip_fusion_is_only_user(find, at) &&
            find->states.items[user->fusion].kind == MP_CHIP_FUSION_LOOP;
   }
-  return at->kind == MP_CHIP_FUSION_LOOP && chip_fusion_tpu_is_cheap(find, at, user);
+  return at->kind == MP_CHIP_FUSION_LOOP && chip_fusion_tpu_is_cheap(at, user);
 }
 
 const mp_chip_fusion_policy_t mp_chip_fusion_plain = {.accepts = chip_fusion_tpu_plain_accepts,

@@ -10,8 +10,6 @@
   X(transposed_rows, "gpu", "fuse", "rows of a transposed matmul result do not stay on chip") \
   X(rows_close, "gpu", "fuse", "a reduction is fused with the ops that broadcast it back over its rows") \
   X(rows_follow, "gpu", "fuse", "a reduction of rows that stay on chip joins their fusion") \
-  X(window_fusion, "gpu", "fuse", "a reduce-window is fused into the only loop that consumes it") \
-  X(expensive_broadcast, "tpu", "fuse", "an expensive op is not recomputed for each element of its broadcast") \
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
   X(update_source, "gpu", "fuse", "an op that reads other elements of an updated array is computed before the update") \
   X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices or pads is written, not recomputed") \
@@ -29,7 +27,6 @@
   X(concat_parts, "tpu", "fuse", "other kernels write the operands of a concatenation, in its tiles; lone slices are read in place")
 
 #define MP_CHIP_SPACE_RULES(X) \
-  X(scatter_unread, "gpu", "spaces", "a scatter that sets whole rows does not read them") \
   X(cast_before_loop, "tpu", "spaces", "f32 operands of matmuls in loops are cast before the loop")
 
 #define MP_CHIP_LAYOUT_RULES(X) \
