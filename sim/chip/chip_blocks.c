@@ -56,40 +56,40 @@ static mp_status_t chip_blocks_op(mp_chip_builder_t *b, const mp_op_t *op,
 static mp_status_t chip_blocks_slot(mp_chip_builder_t *b, const mp_chip_slot_t *slot) {
   const mp_chip_item_t *item = &slot->item;
   if (item->copy != UINT32_MAX) {
-    if (slot->part != MP_CHIP_SLOT_FINISH) MP_RETURN_IF_ERROR(mp_chip_begin_copy(b, item->copy));
-    return slot->part == MP_CHIP_SLOT_BEGIN ? NULL : mp_chip_await_copy(b, item->copy);
+    if (slot->part != MP_SCHEDULE_DONE) MP_RETURN_IF_ERROR(mp_chip_begin_copy(b, item->copy));
+    return slot->part == MP_SCHEDULE_START ? NULL : mp_chip_await_copy(b, item->copy);
   }
   switch (slot->part) {
-    case MP_CHIP_SLOT_BEGIN:
+    case MP_SCHEDULE_START:
       if (++b->num_started > b->most_started) b->most_started = b->num_started;
       return chip_blocks_add_meeting(b, MP_CHIP_STEP_START, item->op, item->collective);
-    case MP_CHIP_SLOT_FINISH:
+    case MP_SCHEDULE_DONE:
       b->num_started -= 1;
-      return chip_blocks_add_meeting(b, MP_CHIP_STEP_DONE, item->op, item->collective);
-    case MP_CHIP_SLOT_WHOLE:
+      return mp_chip_add_step(b, &(mp_chip_step_t){.kind = MP_CHIP_STEP_DONE,
+                                                   .op = item->op,
+                                                   .collective = item->collective,
+                                                   .time = mp_moment_of(slot->lost),
+                                                   .rounds = -1});
+    case MP_SCHEDULE_ALL:
       break;
   }
   if (item->collective != UINT32_MAX) return chip_blocks_meet(b, item->op, item->collective);
   return chip_blocks_op(b, item->op, &item->ring);
 }
 
-static bool chip_blocks_has_collective(const mp_block_t *block) {
+static bool chip_blocks_communicates(const mp_block_t *block) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (mp_plan_is_collective(op)) return true;
+    if (mp_communication_is_in(op)) return true;
   }
   return false;
 }
 
 mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_t *block) {
-  if (b->communication.links != NULL &&
-      (chip_blocks_has_collective(block) || mp_chip_has_copy(block, false))) {
+  if (b->communication.links != NULL && chip_blocks_communicates(block)) {
     mp_chip_order_t order;
     MP_RETURN_IF_ERROR(mp_chip_order_block(&b->communication, block, &order));
     for (uint32_t i = 0; i < order.num_slots; ++i) {
       MP_RETURN_IF_ERROR(chip_blocks_slot(b, &order.slots[i]));
-      if (order.slots[i].part != MP_CHIP_SLOT_FINISH) continue;
-      if (order.slots[i].item.collective == UINT32_MAX) continue;
-      b->steps.items[b->steps.count - 1].time = mp_moment_of(order.slots[i].lost);
     }
     return NULL;
   }

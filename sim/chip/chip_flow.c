@@ -24,18 +24,6 @@ static uint32_t chip_flow_target(mp_chip_builder_t *b) {
   return b->steps.count;
 }
 
-// Whether the time of a loop or branch depends only on how often each of its blocks runs: it has no
-// collectives, and no copies to the host, which may still run when the next block begins.
-static bool chip_flow_is_local(const mp_op_t *op) {
-  for (uint32_t i = 0; i < op->num_regions; ++i) {
-    if (mp_chip_has_copy(op->regions[i], false)) return false;
-    for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
-      if (mp_plan_is_collective(in) || !chip_flow_is_local(in)) return false;
-    }
-  }
-  return true;
-}
-
 // Whether the condition of a loop has no kernels, because its trip count is known: a GPU's host
 // launches the iterations, and a TPU counts them on its scalar unit.
 static bool chip_flow_is_counted(const mp_chip_builder_t *b, const mp_op_t *loop) {
@@ -152,6 +140,7 @@ mp_status_t mp_chip_add_control(mp_chip_builder_t *b, const mp_op_t *op) {
   if (op->code == MP_OP_WHILE) MP_RETURN_IF_ERROR(mp_chip_copy_starts(b, op));
   if (op->control >= b->num_controls) b->num_controls = op->control + 1;
   if (b->is_in_part) return NULL;  // chip_flow_part_flows adds it
-  if (chip_flow_is_local(op)) return chip_flow_local(b, op);
+  // Without communication, its time depends only on how often each of its blocks runs.
+  if (!mp_communication_is_in(op)) return chip_flow_local(b, op);
   return op->code == MP_OP_WHILE ? chip_flow_while(b, op) : chip_flow_case(b, op);
 }

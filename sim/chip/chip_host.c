@@ -2,16 +2,6 @@
 #include "sim/base/assert.h"
 #include "sim/chip/chip_impl.h"
 
-bool mp_chip_has_copy(const mp_block_t *block, bool is_deep) {
-  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (mp_op_crosses(op)) return true;
-    for (uint32_t r = 0; r < op->num_regions && is_deep; ++r) {
-      if (mp_chip_has_copy(op->regions[r], true)) return true;
-    }
-  }
-  return false;
-}
-
 static mp_status_t chip_host_add_step(mp_chip_builder_t *b, mp_chip_step_kind_t kind,
                                       uint32_t number) {
   const mp_chip_step_t step = {

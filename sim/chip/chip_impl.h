@@ -63,8 +63,6 @@ MP_NODISCARD mp_status_t mp_chip_add_control(mp_chip_builder_t *b, const mp_op_t
 
 // ---- chip_host.c: copies between the device and its host ----
 
-// Whether the block has a host copy. With `is_deep`, its loops and branches count, too.
-bool mp_chip_has_copy(const mp_block_t *block, bool is_deep);
 // Add the step that starts a host copy, and the step that waits for it.
 MP_NODISCARD mp_status_t mp_chip_begin_copy(mp_chip_builder_t *b, uint32_t number);
 MP_NODISCARD mp_status_t mp_chip_await_copy(mp_chip_builder_t *b, uint32_t number);

@@ -49,6 +49,11 @@ static inline mp_status_t fuzz_link_seconds(void *context, const mp_collective_t
   return NULL;
 }
 
+static inline mp_chip_spread_t fuzz_link_spread(void *context, const mp_collective_t *collective) {
+  const uint64_t *seed = context;
+  return (mp_chip_spread_t){collective->groups->offsets[1], (uint32_t)(*seed % 4)};
+}
+
 static inline bool fuzz_is_amount(double value) {
   return isfinite(value) && value >= 0;
 }
@@ -106,8 +111,10 @@ static inline void fuzz_check_memory(const mp_chip_program_t *chip_program, cons
 
 // Makes the chip program on each chip, with a network or without, as `seed` says.
 static inline void fuzz_chips(const mp_program_t *program, uint64_t seed) {
-  const mp_chip_links_t links = {
-      .seconds = fuzz_link_seconds, .context = &seed, .bandwidth = (double)(seed % 7) * 1e10};
+  const mp_chip_links_t links = {.seconds = fuzz_link_seconds,
+                                 .spread = fuzz_link_spread,
+                                 .context = &seed,
+                                 .bandwidth = (double)(seed % 7) * 1e10};
   for (uint32_t i = 0; i < FUZZ_NUM_CHIPS; ++i) {
     mp_arena_t *arena = NULL;
     const mp_chip_program_t *chip_program = NULL;

@@ -4,6 +4,7 @@
 
 #include "sim/chip/cost/ring_cost.h"
 #include "sim/chip/schedule/communication.h"
+#include "sim/chip/schedule/schedule.h"
 
 // A unit of the schedule: a kernel, a collective, a host copy, a loop or a branch.
 typedef struct {
@@ -14,12 +15,10 @@ typedef struct {
   mp_ring_matmul_t ring;  // of a collective matmul
 } mp_chip_item_t;
 
-typedef enum { MP_CHIP_SLOT_WHOLE, MP_CHIP_SLOT_BEGIN, MP_CHIP_SLOT_FINISH } mp_chip_slot_part_t;
-
 typedef struct {
   mp_chip_item_t item;
-  mp_chip_slot_part_t part;
-  double lost;  // FINISH: the seconds by which the collective slows down compute
+  mp_schedule_part_t part;
+  double lost;  // DONE of a collective: the seconds by which it slows down compute
 } mp_chip_slot_t;
 
 typedef struct {

@@ -6,13 +6,12 @@
 #include "sim/chip/schedule/combine.h"
 
 typedef mp_chip_ordering_t order_t;
-typedef mp_chip_order_item_t item_t;
 
 // ---- all_reduces of whole arrays ----
 
 // Replaces the collective by an all_reduce of the whole array. Each member slices its part from the
 // sum (reduce_scatter), or contributes its part padded with zeros (all_gather).
-static mp_status_t chip_order_combine_sum_whole(order_t *o, item_t *item,
+static mp_status_t chip_order_combine_sum_whole(order_t *o, mp_chip_order_item_t *item,
                                                 mp_chip_collective_t *one) {
   mp_collective_t *whole = MP_ARENA_NEW(o->c->arena, mp_collective_t);
   const uint32_t count = one->collective->num_operands;
@@ -58,11 +57,9 @@ static bool chip_order_combine_is_summed_whole(const order_t *o, const mp_chip_c
 
 mp_status_t mp_chip_order_sum_whole_arrays(order_t *o) {
   for (uint32_t i = 0; i < o->items.count; ++i) {
-    item_t *item = &o->items.items[i];
-    if (item->is.collective == ORDER_NONE) continue;
-    mp_chip_collective_t *one = &o->c->collectives.items[item->is.collective];
-    if (!chip_order_combine_is_summed_whole(o, one)) continue;
-    MP_RETURN_IF_ERROR(chip_order_combine_sum_whole(o, item, one));
+    mp_chip_collective_t *one = mp_chip_order_collective(o, i);
+    if (one == NULL || !chip_order_combine_is_summed_whole(o, one)) continue;
+    MP_RETURN_IF_ERROR(chip_order_combine_sum_whole(o, &o->items.items[i], one));
   }
   return NULL;
 }
@@ -85,71 +82,63 @@ static uint64_t chip_order_combine_key(const order_t *o, const mp_collective_t *
   return key == 0 ? 1 : key;
 }
 
-// Notes the ops of the combined collective, `first` included, for reports.
-static mp_status_t chip_order_combine_note(order_t *o, uint32_t first, mp_chip_collective_t *one) {
-  uint32_t count = 0;
-  for (uint32_t i = first; i < o->items.count; ++i) count += o->combined[i] == first;
-  const mp_op_t **ops = MP_ARENA_ARRAY(o->c->arena, const mp_op_t *, count);
-  MP_RETURN_IF_NULL(ops);
-  one->ops = ops;
-  for (uint32_t i = first; i < o->items.count; ++i) {
-    if (o->combined[i] != first) continue;
-    ops[one->num_ops++] = o->c->collectives.items[o->items.items[i].is.collective].op;
-  }
-  return NULL;
-}
-
-// Replaces the collective of item `first` by that of its whole group.
-static mp_status_t chip_order_combine_group(order_t *o, uint32_t first) {
+// Replaces the collective of item `first` by that of its whole group, and notes the group's ops for
+// reports. `leaders`: for each item the first one of its group.
+static mp_status_t chip_order_combine_group(order_t *o, const uint32_t *leaders, uint32_t first) {
   mp_communication_t *c = o->c;
-  uint32_t count = 0;
+  uint32_t num_ops = 0, num_operands = 0;
   for (uint32_t i = first; i < o->items.count; ++i) {
-    if (o->combined[i] != first) continue;
-    count += c->collectives.items[o->items.items[i].is.collective].collective->num_operands;
+    if (leaders[i] != first) continue;
+    num_ops += 1;
+    num_operands += mp_chip_order_collective(o, i)->collective->num_operands;
   }
-  mp_chip_collective_t *one = &c->collectives.items[o->items.items[first].is.collective];
-  if (count == one->collective->num_operands) return NULL;
-  mp_collective_operand_t *operands = MP_ARENA_ARRAY(c->arena, mp_collective_operand_t, count);
+  if (num_ops == 1) return NULL;
+  mp_collective_operand_t *operands =
+      MP_ARENA_ARRAY(c->arena, mp_collective_operand_t, num_operands);
   mp_collective_t *all = MP_ARENA_NEW(c->arena, mp_collective_t);
+  const mp_op_t **ops = MP_ARENA_ARRAY(c->arena, const mp_op_t *, num_ops);
   MP_RETURN_IF_NULL(operands);
   MP_RETURN_IF_NULL(all);
+  MP_RETURN_IF_NULL(ops);
+  mp_chip_collective_t *one = mp_chip_order_collective(o, first);
   *all = *one->collective;
   all->digest = 0;
   all->num_operands = 0;
   all->operands = operands;
   for (uint32_t i = first; i < o->items.count; ++i) {
-    if (o->combined[i] != first) continue;
-    const mp_collective_t *part = c->collectives.items[o->items.items[i].is.collective].collective;
-    for (uint32_t k = 0; k < part->num_operands; ++k) {
-      operands[all->num_operands++] = part->operands[k];
+    if (leaders[i] != first) continue;
+    const mp_chip_collective_t *part = mp_chip_order_collective(o, i);
+    ops[one->num_ops++] = part->op;
+    for (uint32_t k = 0; k < part->collective->num_operands; ++k) {
+      operands[all->num_operands++] = part->collective->operands[k];
     }
   }
+  one->ops = ops;
   one->collective = all;
-  MP_RETURN_IF_ERROR(chip_order_combine_note(o, first, one));
   return c->links->seconds(c->links->context, all, &o->items.items[first].is.seconds);
 }
 
 mp_status_t mp_chip_order_combine(order_t *o) {
   const double most_bytes = mp_figure_or(o->c->chip->figures.overlap_combine, 0);
   const uint32_t count = o->items.count;
+  const uint32_t *leaders = NULL;
   if (most_bytes <= 0) return NULL;
   mp_combine_node_t *nodes = MP_ARENA_ARRAY(o->arena, mp_combine_node_t, (size_t)count + 1);
   MP_RETURN_IF_NULL(nodes);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t number = o->items.items[i].is.collective;
+    const mp_chip_collective_t *one = mp_chip_order_collective(o, i);
     // A collective that is part of a collective matmul stays alone.
-    if (number == ORDER_NONE || o->items.items[i].node != i) continue;
-    const mp_collective_t *collective = o->c->collectives.items[number].collective;
-    nodes[i] = (mp_combine_node_t){chip_order_combine_key(o, collective),
-                                   mp_chip_order_result_bytes(collective)};
+    if (one == NULL || o->items.items[i].node != i) continue;
+    nodes[i] = (mp_combine_node_t){chip_order_combine_key(o, one->collective),
+                                   mp_chip_order_result_bytes(one->collective)};
   }
   MP_RETURN_IF_ERROR(mp_combine_find(o->arena, count, nodes, o->edges.count, o->edges.items,
-                                     most_bytes, &o->combined));
+                                     most_bytes, &leaders));
   for (uint32_t i = 0; i < count; ++i) {
-    MP_ASSERT(o->combined[i] <= i && o->combined[o->combined[i]] == o->combined[i]);
-    if (o->combined[i] != i) o->items.items[i].node = o->combined[i];
-    if (nodes[i].key != 0 && o->combined[i] == i)
-      MP_RETURN_IF_ERROR(chip_order_combine_group(o, i));
+    MP_ASSERT(leaders[i] <= i && leaders[leaders[i]] == leaders[i]);
+    if (leaders[i] != i) o->items.items[i].node = leaders[i];
+    if (nodes[i].key == 0 || leaders[i] != i) continue;
+    MP_RETURN_IF_ERROR(chip_order_combine_group(o, leaders, i));
   }
   return NULL;
 }

@@ -6,26 +6,15 @@
 
 typedef mp_chip_ordering_t order_t;
 typedef mp_chip_order_item_t item_t;
-typedef mp_combine_edge_t edge_t;
 
 // ---- what is an item ----
-
-// Whether a loop or branch has collectives.
-static bool chip_order_graph_has_meeting(const mp_op_t *op) {
-  for (uint32_t i = 0; i < op->num_regions; ++i) {
-    for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
-      if (mp_plan_is_collective(in) || chip_order_graph_has_meeting(in)) return true;
-    }
-  }
-  return false;
-}
 
 // Whether the op is one of those that keep the order of the program: devices meet and send messages
 // in that order.
 static bool chip_order_graph_is_fixed(const mp_op_t *op) {
   const mp_op_role_t role = mp_op_info(op->code)->role;
   if (op->code == MP_OP_SEND || op->code == MP_OP_RECV || role == MP_OP_ROLE_COMMAND) return true;
-  return role == MP_OP_ROLE_CONTROL && chip_order_graph_has_meeting(op);
+  return role == MP_OP_ROLE_CONTROL && mp_communication_is_in(op);
 }
 
 static double chip_order_graph_block_seconds(order_t *o, const mp_block_t *block);
@@ -44,7 +33,7 @@ static double chip_order_graph_seconds(order_t *o, const mp_op_t *op) {
   if (mp_plan_is_collective(op)) return 0;
   if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL)
     return chip_order_graph_control_seconds(o, op);
-  return mp_chip_order_kernel_seconds(o, op, &(mp_ring_matmul_t){0});
+  return mp_chip_order_kernel_seconds(o, op, (mp_ring_matmul_t){0});
 }
 
 static double chip_order_graph_block_seconds(order_t *o, const mp_block_t *block) {
@@ -52,17 +41,6 @@ static double chip_order_graph_block_seconds(order_t *o, const mp_block_t *block
   for (const mp_op_t *op = block->first; op != NULL; op = op->next)
     seconds += chip_order_graph_seconds(o, op);
   return seconds;
-}
-
-bool mp_chip_order_is_too_small(const order_t *o, const mp_collective_t *collective) {
-  return mp_overlap_is_too_small(&o->c->chip->figures, collective->kind,
-                                 mp_chip_order_result_bytes(collective));
-}
-
-mp_overlap_t mp_chip_order_overlap(const order_t *o, const mp_collective_t *collective) {
-  if (mp_chip_order_is_too_small(o, collective)) return MP_OVERLAP_SYNC;
-  return mp_overlap_order(&o->c->chip->figures, collective->kind,
-                          mp_chip_order_num_members(collective));
 }
 
 static mp_status_t chip_order_graph_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
@@ -73,17 +51,13 @@ static mp_status_t chip_order_graph_add_item(order_t *o, const mp_op_t *op, uint
   if (mp_plan_is_collective(op)) {
     MP_RETURN_IF_ERROR(mp_communication_add(c, op, &item.is.collective));
     mp_chip_collective_t *one = &c->collectives.items[item.is.collective];
-    const mp_chip_figures_t *figures = &c->chip->figures;
-    one->overlap = mp_chip_order_overlap(o, one->collective);
-    if (op->code == MP_OP_EXCHANGE && !op->by_permutes) {
-      one->overlap = mp_overlap_order(figures, MP_COLLECTIVE_ALL_TO_ALL, 0);
-    }
-    o->has_async |= one->overlap != MP_OVERLAP_SYNC;
+    one->overlap = op->code == MP_OP_EXCHANGE && !op->by_permutes
+                       ? mp_overlap_order(&c->chip->figures, MP_COLLECTIVE_ALL_TO_ALL, 0)
+                       : mp_chip_order_overlap(o, one->collective);
     MP_RETURN_IF_ERROR(c->links->seconds(c->links->context, one->collective, &item.is.seconds));
   } else if (mp_op_crosses(op)) {
     MP_RETURN_IF_ERROR(mp_communication_add_copy(c, op, &item.is.copy));
     item.is.seconds = c->copies.items[item.is.copy].seconds;
-    o->has_async |= c->copies.items[item.is.copy].is_async;
   } else {
     const mp_chip_fusion_t *fusion = mp_chip_fusion_at(c->fusions, op);
     item.is_matmul = fusion != NULL && fusion->work.work_class == MP_WORK_MATMUL;
@@ -105,7 +79,7 @@ static bool chip_order_graph_is_item(const order_t *o, const mp_op_t *op) {
 static mp_status_t chip_order_graph_add_edge(order_t *o, uint32_t from, uint32_t to) {
   if (from == to || from == ORDER_NONE) return NULL;
   MP_ASSERT(o->edges.count == 0 || o->edges.items[o->edges.count - 1].to <= to);  // sorted
-  return MP_ARRAY_PUSH(o->arena, &o->edges, (edge_t){from, to});
+  return MP_ARRAY_PUSH(o->arena, &o->edges, (mp_edge_t){from, to});
 }
 
 // The item reads a value, so it depends on the item that produces the value. If no item does, the
@@ -183,12 +157,13 @@ static mp_status_t chip_order_graph_find_items(order_t *o, const mp_block_t *blo
 }
 
 static mp_status_t chip_order_graph_find_edges(order_t *o) {
+  uint32_t last_fixed = ORDER_NONE;
   for (uint32_t item = 0; item < o->items.count; ++item) {
     const mp_op_t *op = o->items.items[item].is.op;
     MP_RETURN_IF_ERROR(chip_order_graph_read_all(o, op, item));
     if (!chip_order_graph_is_fixed(op)) continue;
-    MP_RETURN_IF_ERROR(chip_order_graph_add_edge(o, o->last_fixed, item));
-    o->last_fixed = item;
+    MP_RETURN_IF_ERROR(chip_order_graph_add_edge(o, last_fixed, item));
+    last_fixed = item;
   }
   return NULL;
 }

@@ -3,11 +3,16 @@
 #include "sim/base/assert.h"
 #include "sim/chip/schedule/chip_order_impl.h"
 
-uint32_t mp_chip_order_kind(const mp_chip_ordering_t *o, uint32_t item) {
+mp_chip_collective_t *mp_chip_order_collective(const mp_chip_ordering_t *o, uint32_t item) {
   const uint32_t number = o->items.items[item].is.collective;
-  if (number == ORDER_NONE) return MP_COLLECTIVE_KINDS;
+  if (number == ORDER_NONE) return NULL;
   MP_ASSERT(number < o->c->collectives.count);
-  return o->c->collectives.items[number].collective->kind;
+  return &o->c->collectives.items[number];
+}
+
+uint32_t mp_chip_order_kind(const mp_chip_ordering_t *o, uint32_t item) {
+  const mp_chip_collective_t *one = mp_chip_order_collective(o, item);
+  return one == NULL ? MP_COLLECTIVE_KINDS : one->collective->kind;
 }
 
 uint32_t mp_chip_order_num_members(const mp_collective_t *collective) {
@@ -29,9 +34,20 @@ double mp_chip_order_result_bytes(const mp_collective_t *collective) {
   return bytes;
 }
 
+bool mp_chip_order_is_too_small(const mp_chip_ordering_t *o, const mp_collective_t *collective) {
+  return mp_overlap_is_too_small(&o->c->chip->figures, collective->kind,
+                                 mp_chip_order_result_bytes(collective));
+}
+
+mp_overlap_t mp_chip_order_overlap(const mp_chip_ordering_t *o, const mp_collective_t *collective) {
+  if (mp_chip_order_is_too_small(o, collective)) return MP_OVERLAP_SYNC;
+  return mp_overlap_order(&o->c->chip->figures, collective->kind,
+                          mp_chip_order_num_members(collective));
+}
+
 double mp_chip_order_kernel_seconds(const mp_chip_ordering_t *o, const mp_op_t *op,
-                                    const mp_ring_matmul_t *ring) {
+                                    mp_ring_matmul_t ring) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(o->c->fusions, op);
   if (fusion == NULL) return 0;
-  return mp_ring_seconds(o->c->chip, o->c->fusions, fusion, fusion->bytes, ring);
+  return mp_ring_seconds(o->c->chip, o->c->fusions, fusion, fusion->bytes, &ring);
 }

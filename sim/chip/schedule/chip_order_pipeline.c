@@ -4,7 +4,6 @@
 
 typedef mp_chip_ordering_t order_t;
 typedef mp_chip_order_item_t item_t;
-typedef mp_combine_edge_t edge_t;
 
 // Whether an item is a kernel other than a matmul: it may run between a carried value and a
 // pipelined collective.
@@ -21,7 +20,7 @@ static void chip_order_pipeline_find_light(const order_t *o, bool is_back, uint8
   const uint32_t count = o->edges.count;
   for (uint32_t i = 0; i < o->items.count; ++i) lights[i] = 1;
   for (uint32_t k = 0; k < count; ++k) {
-    const edge_t *edge = &o->edges.items[is_back ? count - 1 - k : k];
+    const mp_edge_t *edge = &o->edges.items[is_back ? count - 1 - k : k];
     const uint32_t from = is_back ? edge->to : edge->from, to = is_back ? edge->from : edge->to;
     lights[to] &= lights[from] && chip_order_pipeline_is_light(&o->items.items[from]);
   }
@@ -55,7 +54,7 @@ mp_status_t mp_chip_order_pipeline(order_t *o, const mp_block_t *block) {
   chip_order_pipeline_find_light(o, true, after);
   uint32_t count = 0;
   for (uint32_t e = 0; e < o->edges.count; ++e) {
-    const edge_t edge = o->edges.items[e];
+    const mp_edge_t edge = o->edges.items[e];
     const bool is_gather = may_meet && mp_chip_order_kind(o, edge.from) == MP_COLLECTIVE_ALL_GATHER;
     const bool is_fetch = may_fetch && chip_order_pipeline_is_fetch(o, edge.from);
     const bool is_early = before[edge.from] && (is_gather || is_fetch);

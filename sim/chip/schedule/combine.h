@@ -3,14 +3,7 @@
 #ifndef MINIPOD_SIM_CHIP_SCHEDULE_COMBINE_H_
 #define MINIPOD_SIM_CHIP_SCHEDULE_COMBINE_H_
 
-#include <stdint.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/status.h"
-
-typedef struct {
-  uint32_t from, to;  // nodes: `to` depends on `from`
-} mp_combine_edge_t;
+#include "sim/chip/schedule/edges.h"
 
 typedef struct {
   uint64_t key;  // nodes with the same key may be combined; 0: this one may not
@@ -21,7 +14,7 @@ typedef struct {
 // alone. The only error is that memory is short.
 MP_NODISCARD mp_status_t mp_combine_find(mp_arena_t *arena, uint32_t num_nodes,
                                          const mp_combine_node_t *nodes, uint32_t num_edges,
-                                         const mp_combine_edge_t *edges, double most_bytes,
+                                         const mp_edge_t *edges, double most_bytes,
                                          const uint32_t **out_leaders);
 
 #endif  // MINIPOD_SIM_CHIP_SCHEDULE_COMBINE_H_

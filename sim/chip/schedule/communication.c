@@ -35,6 +35,16 @@ mp_status_t mp_communication_add_copy(mp_communication_t *c, const mp_op_t *op,
   return MP_ARRAY_PUSH(c->arena, &c->copies, copy);
 }
 
+bool mp_communication_is_in(const mp_op_t *op) {
+  if (mp_plan_is_collective(op) || mp_op_crosses(op)) return true;
+  for (uint32_t i = 0; i < op->num_regions; ++i) {
+    for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
+      if (mp_communication_is_in(in)) return true;
+    }
+  }
+  return false;
+}
+
 uint32_t mp_communication_num_tracks(const mp_chip_t *chip) {
   const double tracks = mp_figure_or(chip->figures.overlap_tracks, 1);
   return tracks < 1 ? 1 : (uint32_t)tracks;

@@ -38,8 +38,7 @@ typedef struct {
 typedef struct {
   // Estimates the seconds of a collective that has its links for itself.
   mp_status_t (*seconds)(void *context, const mp_collective_t *collective, double *out_seconds);
-  // Where the members of the collective's first group are. NULL: each member is a chip, and they
-  // are along one dimension.
+  // Where the members of the collective's first group are.
   mp_chip_spread_t (*spread)(void *context, const mp_collective_t *collective);
   void *context;
   double bandwidth;  // bytes/s of a link of the chip, in one direction; 0: not described
@@ -73,6 +72,9 @@ MP_NODISCARD mp_status_t mp_communication_add(mp_communication_t *c, const mp_op
 // Adds a host copy.
 MP_NODISCARD mp_status_t mp_communication_add_copy(mp_communication_t *c, const mp_op_t *op,
                                                    uint32_t *out_number);
+
+// Whether an op is a collective or a host copy, or has one in its regions.
+bool mp_communication_is_in(const mp_op_t *op);
 
 // How many collectives may run at a time.
 uint32_t mp_communication_num_tracks(const mp_chip_t *chip);

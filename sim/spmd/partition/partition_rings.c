@@ -17,7 +17,7 @@
 //   whole.
 // - of a sum in terms only the second operand's gather is a ring.
 //
-// If several could be rings, the chip's parameters choose (sim/chip/schedule/chip_order_rings.c).
+// If several could be rings, the chip's parameters choose (sim/chip/schedule/chip_order_ring.c).
 #include "sim/spmd/partition/partitioner.h"
 
 typedef uint32_t atom_set_t;

@@ -542,12 +542,18 @@ static mp_status_t a_nanosecond(void *context, const mp_collective_t *collective
   return NULL;
 }
 
+static mp_chip_spread_t in_a_line(void *context, const mp_collective_t *collective) {
+  (void)context;
+  (void)collective;
+  return (mp_chip_spread_t){2, 1};
+}
+
 // How many collectives are waited for where they stand, how many go on beside work, and how many
 // operands the largest has.
 static void expect_collectives_of(const char *text, const mp_chip_figures_t *figures, uint32_t met,
                                   uint32_t started, uint32_t operands) {
   const mp_compile_request_t request = {.num_replicas = 2, .keep_partitioned = true};
-  const mp_chip_links_t links = {.seconds = a_nanosecond};
+  const mp_chip_links_t links = {.seconds = a_nanosecond, .spread = in_a_line};
   mp_chip_t chip = round_chip();
   mp_module_t *module = NULL;
   costed_t c = {0};

@@ -171,8 +171,7 @@ static void tpus_add_up_short_vectors(void **state) {
 
 // Who leads each of `count` nodes of these keys, with a byte each.
 static void assert_leaders(uint32_t count, const uint64_t *keys, uint32_t num_edges,
-                           const mp_combine_edge_t *edges, double most_bytes,
-                           const uint32_t *wanted) {
+                           const mp_edge_t *edges, double most_bytes, const uint32_t *wanted) {
   mp_arena_t *arena = NULL;
   mp_combine_node_t nodes[8] = {0};
   const uint32_t *leaders = NULL;
@@ -227,10 +226,10 @@ static void test_combine(void **state) {
   assert_leaders(7, (uint64_t[]){5, 0, 5, 6, 5, 5, 6}, 0, NULL, 3,
                  (uint32_t[]){0, 1, 0, 3, 0, 5, 3});
   // The second one needs the first one by way of work; the third one does not.
-  assert_leaders(4, (uint64_t[]){5, 0, 5, 5}, 2, (mp_combine_edge_t[]){{0, 1}, {1, 2}}, 9,
+  assert_leaders(4, (uint64_t[]){5, 0, 5, 5}, 2, (mp_edge_t[]){{0, 1}, {1, 2}}, 9,
                  (uint32_t[]){0, 1, 2, 0});
   // Each alone could be: 0 with 3, and 1 with 2. But 1 needs 0, and 3 needs 2.
-  assert_leaders(4, (uint64_t[]){5, 6, 6, 5}, 2, (mp_combine_edge_t[]){{0, 1}, {2, 3}}, 9,
+  assert_leaders(4, (uint64_t[]){5, 6, 6, 5}, 2, (mp_edge_t[]){{0, 1}, {2, 3}}, 9,
                  (uint32_t[]){0, 1, 2, 0});
 }
 
