@@ -32,7 +32,8 @@ static const char g_usage[] =
     "                  uses\n"
     "  --parameters    print the parameters of the pod's chip: key, value, kind of source, "
     "meaning\n"
-    "  --rules         print the rules of the model: name, compiler, pass, meaning\n"
+    "  --rules         print the rules of the model, then its passes: name, compiler, pass,\n"
+    "                  meaning, rule or pass\n"
     "  --version       print the version of minipod\n"
     "  FILE            - is the standard input\n"
     "\n"
@@ -208,8 +209,9 @@ static mp_status_t verb_chip_run(const verb_chip_request_t *asked, const char **
 static int verb_chip_print_rules(void) {
   for (int i = 0; i < MP_CHIP_RULE_COUNT; ++i) {
     const mp_chip_rule_t rule = (mp_chip_rule_t)i;
-    printf("%s\t%s\t%s\t%s\n", mp_chip_rule_name(rule), mp_chip_rule_compiler(rule),
-           mp_chip_rule_pass(rule), mp_chip_rule_meaning(rule));
+    printf("%s\t%s\t%s\t%s\t%s\n", mp_chip_rule_name(rule), mp_chip_rule_compiler(rule),
+           mp_chip_rule_pass(rule), mp_chip_rule_meaning(rule),
+           mp_chip_rule_is_pass(rule) ? "pass" : "rule");
   }
   return MP_EXIT_GOOD;
 }

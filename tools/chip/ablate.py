@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures each rule of the chip model by what predictions lose without it.
+"""Measures each rule and pass of the chip model by what predictions lose without it.
 
     ablate.py [--build build] [--chips v5e,h100] [--only WORD] [--json FILE] [--check]
 
@@ -26,7 +26,7 @@ CHANGED = 0.02  # share of the seconds or temporaries
 
 class Rule:
   def __init__(self, text):
-    self.name, self.compiler, self.stage, self.meaning = text.split("\t")
+    self.name, self.compiler, self.stage, self.meaning, self.kind = text.split("\t")
     self.used = self.changed = 0
     self.loses = {corpus.FIT: 0, corpus.HELD_OUT: 0}
     self.gains = {corpus.FIT: 0, corpus.HELD_OUT: 0}
@@ -79,11 +79,16 @@ def memory_error(mine, theirs):
   return model.off((mine + 2**20) / (theirs + 2**20))
 
 
-def print_table(rules):
-  print(f"{'rule':24} {'compiler':9} {'stage':9} {'used':>6} {'changed':>8} {'loses':>12} {'gains':>12} {'error':>8} {'memory':>8} {'collectives':>12}")
-  for rule in sorted(rules.values(), key=lambda r: (-r.error, r.name)):
+def of_kind(rules, kind):
+  """The rules or the passes, from the one that is worth most."""
+  return sorted((r for r in rules.values() if r.kind == kind), key=lambda r: (-r.error, r.name))
+
+
+def print_table(rules, kind):
+  print(f"{kind:24} {'compiler':9} {'of':22} {'used':>6} {'changed':>8} {'loses':>12} {'gains':>12} {'error':>8} {'memory':>8} {'collectives':>12}")
+  for rule in of_kind(rules, kind):
     pair = lambda of: f"{of[corpus.FIT]} + {of[corpus.HELD_OUT]}"
-    print(f"{rule.name:24} {rule.compiler:9} {rule.stage:9} {rule.used:6} {rule.changed:8} {pair(rule.loses):>12} "
+    print(f"{rule.name:24} {rule.compiler:9} {rule.stage:22} {rule.used:6} {rule.changed:8} {pair(rule.loses):>12} "
           f"{pair(rule.gains):>12} {rule.error:+8.2f} {rule.memory:+8.2f} {rule.collectives:+12}")
 
 
@@ -98,9 +103,11 @@ def main():
   binary = model.ROOT / args.build / "minipod-chip"
   rules = rules_of(binary)
   count_all(rules, model.predict(binary, args.chips, args.only, "--ablate")[0])
-  print_table(rules)
-  bare = sorted(rule.name for rule in rules.values() if not rule.has_evidence)
-  print(f"\n{len(rules)} rules; {len(bare)} without evidence: {', '.join(bare)}")
+  print_table(rules, "pass")
+  print_table(rules, "rule")
+  of = of_kind(rules, "rule")
+  bare = sorted(rule.name for rule in of if not rule.has_evidence)
+  print(f"\n{len(of)} rules; {len(bare)} without evidence: {', '.join(bare)}")
   if args.json:
     with open(args.json, "w", encoding="utf-8") as file:
       json.dump([vars(rule) for rule in rules.values()], file)

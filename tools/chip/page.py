@@ -17,12 +17,12 @@ PAGE = model.ROOT / "tools" / "site" / "pages" / "chip_rules.md"
 HEAD = """# Rules of the chip model
 
 minipod predicts what the compiler of a described chip makes of a program: fusions, layouts, what stays in VMEM, the
-schedule. Most of this follows the compilers' algorithms. The rest are *rules*: special cases that we found by observation.
-This page lists them all, with what predictions lose without each. `tools/chip/page.py` writes it.
+schedule. Most of this follows the compilers' algorithms: *passes* that XLA publishes, and what is known of libtpu. The
+rest are *rules*: special cases that we found by observation. This page lists them all, with what predictions lose without each. `tools/chip/page.py` writes it.
 
 The evidence is a corpus of {programs} programs (`tests/fixtures/chip/`), and what libtpu
 and XLA's GPU compiler say of them. A hash of a program's name puts it into *fit* or *held-out*; we look for rules and
-parameters in *fit* only. `MINIPOD_CHIP_WITHOUT=name,...` switches rules off.
+parameters in *fit* only. `MINIPOD_CHIP_WITHOUT=name,...` switches rules and passes off.
 
 ## Scores
 
@@ -32,12 +32,12 @@ The share of programs whose predicted time is within 1.3x of the interval that t
 |---|---|---|---|---|
 """
 RULES = """
-## Rules
+## {title}
 
-*Used*: predictions (of a program on a chip) that ask for the rule. *Changed*: by more than 2 % without it. *Wrong* and *right*:
+*Used*: predictions (of a program on a chip) that ask for the {kind}. *Changed*: by more than 2 % without it. *Wrong* and *right*:
 predictions that leave, or enter, the factor of 1.3 without it. Rules of schedules also change which collectives overlap.
 
-| rule | compiler | pass | what | used | changed | wrong | right | for example |
+| {kind} | compiler | pass | what | used | changed | wrong | right | for example |
 |---|---|---|---|---|---|---|---|---|
 """
 EXAMPLES = 3
@@ -58,6 +58,11 @@ def rule_line(rule):
           f"{sum(rule.loses.values())} | {sum(rule.gains.values())} | {examples} |")
 
 
+def table_of(rules, title, kind):
+  of = sorted(ablate.of_kind(rules, kind), key=lambda r: (r.stage, r.name))
+  return RULES.format(title=title, kind=kind) + "\n".join(map(rule_line, of)) + "\n"
+
+
 def main():
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--build", default="build", help="folder of the build")
@@ -68,9 +73,9 @@ def main():
   ablate.count_all(rules, pairs)
   programs = len({p.name for p, _ in pairs})
   body = "\n".join(score_lines([p for p, _ in pairs]))
-  table = "\n".join(rule_line(rule) for rule in sorted(rules.values(), key=lambda r: (r.stage, r.name)))
-  PAGE.write_text(HEAD.format(programs=programs) + body + "\n" + RULES + table + "\n", encoding="utf-8")
-  print(f"{PAGE}: {len(rules)} rules, {programs} programs of {len(corpus.classes())} classes")
+  passes, special = table_of(rules, "Passes", "pass"), table_of(rules, "Rules", "rule")
+  PAGE.write_text(HEAD.format(programs=programs) + body + "\n" + passes + special, encoding="utf-8")
+  print(f"{PAGE}: {len(rules)} rules and passes, {programs} programs of {len(corpus.classes())} classes")
 
 
 if __name__ == "__main__":

@@ -5,15 +5,18 @@
 
 static const struct {
   const char *compiler, *pass, *meaning;
+  bool is_pass;
 } g_rules[] = {
-#define MP_CHIP_RULE_ROW(name, compiler, pass, meaning) {compiler, pass, meaning},
-    MP_CHIP_RULES(MP_CHIP_RULE_ROW)
+#define MP_CHIP_RULE_ROW(name, compiler, pass, meaning) {compiler, pass, meaning, false},
+#define MP_CHIP_PASS_ROW(name, compiler, pass, meaning) {compiler, pass, meaning, true},
+    MP_CHIP_RULES(MP_CHIP_RULE_ROW) MP_CHIP_PASSES(MP_CHIP_PASS_ROW)
 #undef MP_CHIP_RULE_ROW
+#undef MP_CHIP_PASS_ROW
 };
 
 static const char *const g_names[] = {
 #define MP_CHIP_RULE_NAME(name, ...) #name,
-    MP_CHIP_RULES(MP_CHIP_RULE_NAME)
+    MP_CHIP_RULES(MP_CHIP_RULE_NAME) MP_CHIP_PASSES(MP_CHIP_RULE_NAME)
 #undef MP_CHIP_RULE_NAME
 };
 
@@ -31,6 +34,10 @@ const char *mp_chip_rule_pass(mp_chip_rule_t rule) {
 
 const char *mp_chip_rule_meaning(mp_chip_rule_t rule) {
   return g_rules[rule].meaning;
+}
+
+bool mp_chip_rule_is_pass(mp_chip_rule_t rule) {
+  return g_rules[rule].is_pass;
 }
 
 void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule) {

@@ -1,7 +1,8 @@
 // The rules of the chip model: special cases of compilers that are not in their published
 // algorithms. Each has a row in the table, and can be switched off (option `chip_without`).
 // tools/chip/ablate.py measures how much worse predictions are without each rule, and lists those
-// without evidence (README.md).
+// without evidence (README.md). Passes that XLA publishes have a table of their own, and the same
+// switches.
 //
 // Code asks for a rule only if the rule's condition holds. So a program *uses* exactly the rules
 // that it asks for.
@@ -14,7 +15,7 @@
 
 typedef enum {
 #define MP_CHIP_RULE_ENUM(name, ...) MP_CHIP_RULE_##name,
-  MP_CHIP_RULES(MP_CHIP_RULE_ENUM)
+  MP_CHIP_RULES(MP_CHIP_RULE_ENUM) MP_CHIP_PASSES(MP_CHIP_RULE_ENUM)
 #undef MP_CHIP_RULE_ENUM
       MP_CHIP_RULE_COUNT
 } mp_chip_rule_t;
@@ -29,11 +30,13 @@ static inline bool mp_chip_rule(const mp_chip_figures_t *figures, mp_chip_rule_t
   return (figures->rules.off[word] & bit) == 0;
 }
 
-// The rule's name ("sparse_core"), compiler ("tpu", "gpu", "both"), pass ("fuse") and sentence.
+// The rule's name ("sparse_core"), compiler ("tpu", "gpu", "both"), pass ("fuse", "PriorityFusion")
+// and sentence; and whether it is a pass that XLA publishes.
 const char *mp_chip_rule_name(mp_chip_rule_t rule);
 const char *mp_chip_rule_compiler(mp_chip_rule_t rule);
 const char *mp_chip_rule_pass(mp_chip_rule_t rule);
 const char *mp_chip_rule_meaning(mp_chip_rule_t rule);
+bool mp_chip_rule_is_pass(mp_chip_rule_t rule);
 
 // Switches a rule off.
 void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule);

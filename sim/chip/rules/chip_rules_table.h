@@ -1,11 +1,10 @@
-// The table of rules: name, compiler, pass, and one sentence in XLA's terms.
+// The table of rules, and that of passes: name, compiler, pass, and one sentence in XLA's terms.
 #ifndef MINIPOD_SIM_CHIP_RULES_CHIP_RULES_TABLE_H_
 #define MINIPOD_SIM_CHIP_RULES_CHIP_RULES_TABLE_H_
 
 // clang-format off
 #define MP_CHIP_FUSE_RULES(X) \
   X(chains, "tpu", "fuse", "a matmul that produces an operand of one other matmul is fused into it") \
-  X(gemm_epilogue, "gpu", "fuse", "cuBLASLt adds bias and activation, or one more summand, to a matmul") \
   X(softmax_rows, "tpu", "fuse", "maximum and sum of a softmax are fused with the ops that read the rows again") \
   X(transposed_rows, "gpu", "fuse", "rows of a transposed matmul result do not stay on chip") \
   X(rows_close, "gpu", "fuse", "a reduction is fused with the ops that broadcast it back over its rows") \
@@ -13,14 +12,10 @@
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
   X(update_source, "gpu", "fuse", "an op that reads other elements of an updated array is computed before the update") \
   X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices or pads is written, not recomputed") \
-  X(priority_fusion, "gpu", "fuse", "a value is computed by its readers if XLA's cost model says that this is faster") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \
   X(softmax_after_matmul, "tpu", "fuse", "the softmax of rows in f32 is fused with the matmul that makes them") \
   X(mixed_rows, "tpu", "fuse", "no softmax joins a matmul with heads of 128 or more inside of tokens, unless its rows are short") \
-  X(sibling_fusion, "both", "fuse", "fusions that read the same array in the same way become one with several outputs") \
-  X(vector_dot, "gpu", "fuse", "small vector-matrix matmuls become reductions") \
-  X(gemm_padding, "gpu", "fuse", "operands of 16-bit matmuls are padded to multiples of eight") \
   X(lone_movement, "tpu", "fuse", "reversals and strided slices are kernels of their own") \
   X(loop_constants, "tpu", "fuse", "constant initial values of loops are not stored") \
   X(scatter_selection, "tpu", "fuse", "a scatter of one element per line of a constant is a comparison per element") \
@@ -65,6 +60,18 @@
     "only updates write a result of main into the buffer of an operand") \
   X(reduce_in_place, "both", "memory", \
     "a fusion that ends in a reduction writes its other results over its operands")
+// Passes that XLA publishes.
+#define MP_CHIP_PASSES(X) \
+  X(priority_fusion, "gpu", "PriorityFusion", \
+    "readers compute a value if GpuPerformanceModel says that this is faster; the order is another") \
+  X(sibling_fusion, "both", "MultiOutputFusion", \
+    "fusions that read the same array in the same way become one with several outputs") \
+  X(gemm_epilogue, "gpu", "GemmRewriter", \
+    "cuBLASLt adds bias and activation, or one more summand, to a matmul") \
+  X(gemm_padding, "gpu", "CublasPadForGemms", \
+    "operands of 16-bit matmuls are padded to multiples of eight") \
+  X(vector_dot, "gpu", "GpuAlgebraicSimplifier", \
+    "small vector-matrix matmuls become reductions")
 // clang-format on
 
 #define MP_CHIP_RULES(X)    \

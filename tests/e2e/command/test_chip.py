@@ -94,7 +94,7 @@ def test_several_programs_and_targets_are_lines_of_a_summary(softmax, tmp_path):
 
 def test_rules_are_listed_and_switched_off(softmax):
   rules = [line.split("\t") for line in minipod("chip", "--rules").stdout.splitlines()]
-  assert all(len(rule) == 4 and rule[1] in ("tpu", "gpu", "both") for rule in rules)
+  assert all(rule[1] in ("tpu", "gpu", "both") and rule[4] in ("rule", "pass") for rule in rules)
   row = json.loads(minipod("chip", "--ablate", "--target", "h100", softmax).stdout)
   assert set(row["without"]) <= {rule[0] for rule in rules} and "rows_close" in row["without"]
   without = json.loads(minipod("chip", "--summary", "--target", "h100", softmax,
