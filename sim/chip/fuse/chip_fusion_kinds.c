@@ -150,7 +150,7 @@ bool mp_chip_fusion_is_scaling_quotient(const mp_op_t *op) {
          mp_chip_fusion_is_folded(op->operands[1]);
 }
 
-// ---- concatenations ----
+// ---- concatenations and pads ----
 
 // Whether a nearby op slices an array of the same shape from the same array.
 static bool chip_fusion_kinds_has_twin(const mp_op_t *slice) {
@@ -170,8 +170,9 @@ static bool chip_fusion_kinds_has_twin(const mp_op_t *slice) {
   return false;
 }
 
-// libtpu concatenates by the maximum of padded parts, which other kernels have written. Only a
-// slice is read in place, unless there is another slice like it: then one kernel writes both.
+// libtpu pads what other kernels have written, and concatenates by the maximum of padded parts.
+// Only a slice is read in place, unless there is another slice like it: then one kernel writes
+// both.
 static bool chip_fusion_kinds_takes_part(const mp_chip_figures_t *figures, const mp_op_t *op,
                                          uint32_t operand) {
   if (figures->compiler != MP_CHIP_COMPILER_TPU) return true;
@@ -186,7 +187,9 @@ bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,
                           mp_chip_fusion_kind_t kind, uint32_t operand) {
   switch (kind) {
     case MP_CHIP_FUSION_LOOP:
-      if (op->code == MP_OP_CONCATENATE) return chip_fusion_kinds_takes_part(figures, op, operand);
+      if (op->code == MP_OP_CONCATENATE || (op->code == MP_OP_PAD && operand == 0)) {
+        return chip_fusion_kinds_takes_part(figures, op, operand);
+      }
       return op->code != MP_OP_GATHER || operand != 0 || figures->compiler == MP_CHIP_COMPILER_GPU;
     case MP_CHIP_FUSION_MATMUL:
       // Library kernels read arrays.

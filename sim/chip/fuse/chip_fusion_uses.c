@@ -79,7 +79,7 @@ static mp_status_t chip_fusion_uses_part(mp_chip_fusion_find_t *find, const mp_v
 static mp_status_t chip_fusion_uses_add_user(mp_chip_fusion_find_t *find,
                                              const mp_chip_fusion_use_t *use) {
   const uint32_t number = mp_chip_fusion_now(find, use->fusion);
-  const uint32_t num_slices = use->op->code == MP_OP_SLICE || use->op->code == MP_OP_PAD;
+  const uint32_t num_slices = use->op->code == MP_OP_SLICE;
   mp_chip_fusion_state_t *state = &find->states.items[number];
   if (state->seen == find->num_decided) {
     mp_chip_fusion_user_t *user = &find->users.items[state->user];

@@ -11,7 +11,7 @@
   X(rows_follow, "gpu", "fuse", "a reduction of rows that stay on chip joins their fusion") \
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
   X(update_source, "gpu", "fuse", "an op that reads other elements of an updated array is computed before the update") \
-  X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices or pads is written, not recomputed") \
+  X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices is written, not recomputed") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \
   X(softmax_after_matmul, "tpu", "fuse", "the softmax of rows in f32 is fused with the matmul that makes them") \
@@ -19,7 +19,7 @@
   X(lone_movement, "tpu", "fuse", "reversals and strided slices are kernels of their own") \
   X(loop_constants, "tpu", "fuse", "constant initial values of loops are not stored") \
   X(scatter_selection, "tpu", "fuse", "a scatter of one element per line of a constant is a comparison per element") \
-  X(concat_parts, "tpu", "fuse", "other kernels write the operands of a concatenation, in its tiles; lone slices are read in place")
+  X(concat_parts, "tpu", "fuse", "other kernels write the operands of pads, and of concatenations in their tiles; lone slices are read in place")
 
 #define MP_CHIP_SPACE_RULES(X) \
   X(cast_before_loop, "tpu", "spaces", "f32 operands of matmuls in loops are cast before the loop")

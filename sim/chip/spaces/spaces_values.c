@@ -99,6 +99,17 @@ const mp_value_t *mp_spaces_updated(const mp_spaces_t *s, const mp_value_t *valu
   return is_update ? mp_spaces_origin(value->op->operands[value->index]) : NULL;
 }
 
+// Whether a loop's next iteration gets the value, perhaps after more updates.
+static bool spaces_values_is_next(const mp_spaces_t *s, const mp_value_t *value) {
+  const mp_op_t *end = mp_block_terminator(value->op->parent);
+  for (uint32_t i = 0; i < end->num_operands; ++i) {
+    const mp_value_t *at = mp_spaces_origin(end->operands[i]);
+    while (at != NULL && at != value) at = mp_spaces_updated(s, at);
+    if (at == value) return true;
+  }
+  return false;
+}
+
 static void spaces_values_write(mp_spaces_t *s, const mp_chip_fusion_access_t *write,
                                 uint32_t kernel) {
   const mp_value_t *value = mp_spaces_origin(write->value);
@@ -108,7 +119,8 @@ static void spaces_values_write(mp_spaces_t *s, const mp_chip_fusion_access_t *w
   spaces_values_define(s, value, kernel);
   if (array == NULL) return;
   // Of updated arrays only those that a loop carries are in VMEM.
-  const bool is_carried = array->op == NULL && array->block->parent_op != NULL;
+  const bool is_carried = mp_spaces_made_in(array)->parent_op != NULL &&
+                          (array->op == NULL || spaces_values_is_next(s, value));
   if (is_carried && s->values[array->id].last <= kernel) {
     spaces_values_join(s, array, value);
   } else {
@@ -229,7 +241,8 @@ static void spaces_values_join_branch(mp_spaces_t *s, const mp_op_t *op) {
 // A loop's result that needs HBM is copied, but not an array that iterations fill.
 static bool spaces_values_is_copied(const mp_spaces_t *s, const mp_op_t *loop, uint32_t i) {
   const mp_value_t *next = mp_chip_fusion_root(mp_block_terminator(loop->regions[1])->operands[i]);
-  const bool is_filled = next->op != NULL && next->op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
+  const bool is_filled = next->op != NULL && next->op->code == MP_OP_DYNAMIC_UPDATE_SLICE &&
+                         mp_spaces_updated(s, next) == &loop->regions[1]->args[i];
   return !is_filled && s->values[loop->results[i].id].is_in_hbm;
 }
 

@@ -477,6 +477,20 @@ static void a_concatenation_reads_what_was_written(void **state) {
   expect(GPU, text, 1, 2 * BYTES);
 }
 
+static void a_pad_reads_what_was_written(void **state) {
+  (void)state;
+  enum { BYTES = 512 * 128 * 4 };
+  static const char text[] =
+      "func.func @main(%x: " HEADS ") -> tensor<520x128xf32> {\n%y = stablehlo.negate %x : " HEADS
+      "\n%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%p = stablehlo.pad %y, %z, low = [8, 0], high = [0, 0], interior = "
+      "[0, 0] : (" HEADS
+      ", tensor<f32>) -> tensor<520x128xf32>\n"
+      "return %p : tensor<520x128xf32>\n}\n";
+  expect(TPU, text, 2, (3 + 520.0 / 512) * BYTES);
+  expect(GPU, text, 1, (1 + 520.0 / 512) * BYTES);
+}
+
 // Halves of what is narrowed once it is put together are narrow, and stay in VMEM.
 static void narrowed_parts_stay_in_scratch_memory(void **state) {
   (void)state;
@@ -506,6 +520,7 @@ static void what_is_cut_is_written(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_concatenation_reads_what_was_written),
+      cmocka_unit_test(a_pad_reads_what_was_written),
       cmocka_unit_test(narrowed_parts_stay_in_scratch_memory),
       cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_matmul_reads_has_sides),
