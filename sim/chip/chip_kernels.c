@@ -21,12 +21,12 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
                                const mp_ring_matmul_t *ring) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
   if (fusion == NULL) return NULL;
-  if (mp_chip_fusion_moves_nothing(&b->fusions, fusion)) return NULL;
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
     MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, member->op, op));
     at = member->next;
   }
+  if (mp_chip_fusion_moves_nothing(&b->fusions, fusion)) return NULL;
   MP_RETURN_IF_ERROR(mp_chip_copy_gemm_operands(b, fusion->hero));
   MP_RETURN_IF_ERROR(mp_chip_pad_gemm_operands(b, fusion->hero));
   const mp_work_t *work = &fusion->work;

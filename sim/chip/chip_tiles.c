@@ -44,11 +44,14 @@ mp_status_t mp_chip_hold_copy(mp_chip_builder_t *b, const mp_value_t *value, dou
   return NULL;
 }
 
-// Whether a copy is a temporary of its own: not if control flow reads it, which has a place for it,
-// or if an op updates it in place.
-static bool chip_tiles_is_held(const mp_layout_copy_t *copy, const mp_op_t *op, uint32_t operand) {
+// Whether a copy is a temporary of its own: not if control flow or a transpose alone reads it,
+// which has a place for it, or if an op updates it in place.
+static bool chip_tiles_is_held(const mp_chip_builder_t *b, const mp_layout_copy_t *copy,
+                               const mp_op_t *op, uint32_t operand) {
   const bool is_update = op->code == MP_OP_SCATTER || op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
-  return !copy->writes_vmem && !(is_update && operand < op->num_results) &&
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
+  const bool is_bitcast = fusion != NULL && mp_chip_fusion_moves_nothing(&b->fusions, fusion);
+  return !copy->writes_vmem && !is_bitcast && !(is_update && operand < op->num_results) &&
          mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL && op != mp_block_terminator(op->parent);
 }
 
@@ -59,7 +62,7 @@ mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op, c
     if (number == MP_LAYOUT_NONE) continue;
     const mp_layout_copy_t *copy = &layouts->copies.items[number];
     const bool is_first = b->copied[number] == UINT32_MAX;
-    const double held = chip_tiles_is_held(copy, op, i) ? mp_layouts_copy_bytes(copy) : 0;
+    const double held = chip_tiles_is_held(b, copy, op, i) ? mp_layouts_copy_bytes(copy) : 0;
     MP_RETURN_IF_ERROR(mp_chip_hold_copy(b, copy->value, held, at, &b->copied[number]));
     if (!is_first) continue;
     const double from = mp_layouts_bytes(layouts, copy->value);

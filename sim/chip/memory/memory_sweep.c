@@ -157,12 +157,23 @@ static void memory_sweep_size(const mp_memory_values_t *all, const mp_chip_fusio
   place->bytes = mp_memory_round(all->figures, write->bytes);
 }
 
-// Transposes that move nothing: the results are the bytes of the operands.
+// Transposes that move nothing: the results are the bytes of the operands, or of copies of them.
 static void memory_sweep_bitcasts(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
        at = all->fusions->members.items[at].next) {
     const mp_op_t *op = all->fusions->members.items[at].op;
-    mp_memory_unite(all, op->operands[0], &op->results[0]);
+    const uint32_t copy = mp_layouts_copy_for(&all->fusions->layouts, op->operands[0], op);
+    if (copy == MP_LAYOUT_NONE) {
+      mp_memory_unite(all, op->operands[0], &op->results[0]);
+      continue;
+    }
+    mp_memory_value_t *place = mp_memory_place_of(all, &op->results[0]);
+    mp_memory_extend(place, op->id);
+    mp_memory_read(all, op, op->operands[0], op->id, MP_MEMORY_NOBODY);
+    const bool is_temporary = place->kind == MP_MEMORY_TEMPORARY;
+    if (is_temporary && all->fusions->layouts.copies.items[copy].writes_vmem) {
+      place->kind = MP_MEMORY_ELSEWHERE;
+    }
   }
 }
 
@@ -250,7 +261,7 @@ static void memory_sweep_list_ends(mp_memory_values_t *all, const mp_block_t *bl
   }
 }
 
-// Whether an op of control flow, or the end of a block, reads a copy of a value in another layout.
+// Whether an op reads a copy of a value in another layout.
 static bool memory_sweep_is_copied(const mp_memory_values_t *all, const mp_value_t *value,
                                    const mp_op_t *op) {
   return mp_layouts_copy_for(&all->fusions->layouts, value, op) != MP_LAYOUT_NONE;
