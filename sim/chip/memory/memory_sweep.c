@@ -102,19 +102,15 @@ static void memory_sweep_selected(mp_memory_values_t *all, const mp_chip_fusion_
 
 // ---- what fusions read and write ----
 
-// Whether a result that the fusion writes may be written over a value that it reads. What is to
-// lie in a donated argument's memory is for that argument. On TPUs no other kernel has the operand
-// where main's result is to be than one that updates it.
+// Whether a result that the fusion writes may be written over a value that it reads. On TPUs only
+// updates write a result of main over their operands.
 static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
                                      const mp_memory_value_t *value,
                                      const mp_memory_value_t *written) {
-  if (written->bytes != value->bytes) return false;
-  const bool is_result = written->kind == MP_MEMORY_RESULT;
-  const int32_t alias = is_result ? all->program->results[written->result].alias : -1;
-  if (value->kind == MP_MEMORY_ARGUMENT) return alias == (int32_t)value->value->index;
-  if (value->kind != MP_MEMORY_TEMPORARY || alias >= 0) return false;
   mp_work_t work;
-  return !is_result || all->figures->compiler != MP_CHIP_COMPILER_TPU ||
+  if (!mp_memory_may_take(all, value, written)) return false;
+  return value->kind == MP_MEMORY_ARGUMENT || written->kind != MP_MEMORY_RESULT ||
+         all->figures->compiler != MP_CHIP_COMPILER_TPU ||
          mp_chip_fusion_kind(all->figures, fusion->hero, &work) == MP_CHIP_FUSION_UPDATE ||
          !mp_chip_rule(all->figures, MP_CHIP_RULE_result_not_in_place);
 }

@@ -138,13 +138,6 @@ static const mp_op_t *memory_values_loop_between(const mp_op_t *op, const mp_val
   return loop;
 }
 
-static void memory_values_set_heir(mp_memory_value_t *place, uint32_t at, uint32_t heir) {
-  if (at == place->heir_at && heir != place->heir) place->heir = MP_MEMORY_NOBODY;
-  if (at <= place->heir_at) return;
-  place->heir_at = at;
-  place->heir = heir;
-}
-
 void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t *value,
                     uint32_t at, uint32_t heir) {
   const mp_value_t *root = mp_chip_fusion_root(value);
@@ -156,16 +149,17 @@ void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t
     heir = MP_MEMORY_NOBODY;
   }
   mp_memory_extend(place, at);
-  memory_values_set_heir(place, at, heir);
+  // Of several heirs at the last position the first one takes it, unless a reader has none.
+  if (at > place->heir_at || (at == place->heir_at && heir == MP_MEMORY_NOBODY)) place->heir = heir;
+  if (at > place->heir_at) place->heir_at = at;
 }
 
-// Whether the memory may be written over before the program ends: not that of an argument, unless
-// the result that it was donated to comes to lie there.
-static bool memory_values_may_take(const mp_memory_values_t *all, const mp_memory_value_t *place,
-                                   const mp_memory_value_t *heir) {
+bool mp_memory_may_take(const mp_memory_values_t *all, const mp_memory_value_t *place,
+                        const mp_memory_value_t *heir) {
+  if (place->bytes != heir->bytes) return false;
   if (place->kind == MP_MEMORY_TEMPORARY) return true;
-  if (place->kind != MP_MEMORY_ARGUMENT || heir->kind != MP_MEMORY_RESULT) return false;
-  return all->program->params[place->value->index].alias == (int32_t)heir->result;
+  return place->kind == MP_MEMORY_ARGUMENT && heir->kind == MP_MEMORY_RESULT &&
+         all->program->params[place->value->index].alias == (int32_t)heir->result;
 }
 
 void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value) {
@@ -173,6 +167,6 @@ void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value) {
   if (!mp_memory_is_live(place) || place->heir == MP_MEMORY_NOBODY) return;
   if (place->heir_at != place->last) return;
   mp_memory_value_t *heir = mp_memory_place_of(all, all->values[place->heir].value);
-  if (heir == place || heir->bytes != place->bytes || heir->first < place->last) return;
-  if (memory_values_may_take(all, place, heir)) mp_memory_unite(all, heir->value, value);
+  if (heir == place || heir->first < place->last) return;
+  if (mp_memory_may_take(all, place, heir)) mp_memory_unite(all, heir->value, value);
 }

@@ -66,6 +66,10 @@ void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_valu
 // the loop ends.
 void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t *value,
                     uint32_t at, uint32_t heir);
+// Whether one place may take over another one's memory before the program ends: of an argument,
+// only the result that it was donated to.
+bool mp_memory_may_take(const mp_memory_values_t *all, const mp_memory_value_t *place,
+                        const mp_memory_value_t *heir);
 // Gives the value's memory to its heir. All readers have told of themselves; nothing happens if the
 // heir has another value's memory already.
 void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value);
