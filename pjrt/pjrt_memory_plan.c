@@ -13,7 +13,7 @@ static mp_status_t pjrt_memory_plan_for_topology(PJRT_Executable *executable,
   const mp_chip_program_t *chip_program = NULL;
   MP_RETURN_IF_ERROR(mp_chip_from_pod(mp_pod_info(topology->pod), &chip));
   MP_RETURN_IF_ERROR(
-      mp_chip_program_create(&chip, executable->program, executable->arena, &chip_program));
+      mp_chip_program_create(&chip, executable->program, NULL, executable->arena, &chip_program));
   executable->memory = &chip_program->memory;
   return NULL;
 }

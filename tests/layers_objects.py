@@ -17,7 +17,7 @@ CIRCLES: list[tuple[str, str, str]] = [
      " sending, and with taking in who has come back"),
     ("collectives/transport/hosts", "ucx ucx_in ucx_return", "what comes in may be a knock, and who has come back is"
      " connected anew"),
-    ("sim/chip", "chip_blocks chip_flow", "blocks have loops and branches, which have blocks"),
+    ("sim/chip/steps", "chip_blocks chip_flow", "blocks have loops and branches, which have blocks"),
     ("sim/foreign", "foreign_api foreign_registry foreign_state", "functions are asked about by the interface that they"
      " register at"),
     ("sim/model/network/algorithms", "algorithm_rule algorithms", "an algorithm for a hierarchy is made of algorithms"),

@@ -116,7 +116,6 @@ EXCEPT = {
 SKIP = {
     "sim/chip/cost/*.[ch]": "comments are not rewritten yet",
     "sim/chip/memory/*.[ch]": "the same",
-    "sim/chip/chip_copies.c": "the same",
     "tests/unit/chip": "its tests are rebuilt with it",
     "tests/words.py": "has all the patterns",
     "tests/fixtures": "recorded programs, not prose",

@@ -10,76 +10,10 @@
 #ifndef MINIPOD_SIM_CHIP_CHIP_PROGRAM_H_
 #define MINIPOD_SIM_CHIP_CHIP_PROGRAM_H_
 
-#include "collectives/collective.h"
-#include "sim/base/arena.h"
-#include "sim/base/status.h"
-#include "sim/chip/cost/chip.h"
 #include "sim/chip/memory/chip_memory.h"
-#include "sim/chip/moment.h"
 #include "sim/chip/schedule/communication.h"
+#include "sim/chip/steps/chip_steps.h"
 #include "sim/plan/program.h"
-
-// A kernel of the chip, or a copy.
-typedef struct {
-  const mp_op_t *op;  // the hero of its fusion; of a copy: the op that needs it
-  const char *name;   // "dot_general", "copy"; borrowed
-  mp_work_class_t work_class;
-  mp_flop_kind_t kind;            // of a matmul; F32 for other kernels
-  double flops, transcendentals;  // of all ops
-  double bytes;                   // moved through HBM
-  double seconds;
-  mp_chip_figure_t figure;  // the parameter that decides its time (basis/kernel_basis.h)
-} mp_chip_kernel_t;
-
-typedef enum {
-  MP_CHIP_STEP_WORK,    // runs kernels one after the other, which takes `time`
-  MP_CHIP_STEP_LOCAL,   // a loop or branch without communication: `flow`
-  MP_CHIP_STEP_MEET,    // a synchronous collective
-  MP_CHIP_STEP_START,   // starts a collective, which runs concurrently with the next steps
-  MP_CHIP_STEP_DONE,    // waits for the end of a started collective
-  MP_CHIP_STEP_SEND,    // sends a message; does not wait
-  MP_CHIP_STEP_RECV,    // waits for a message
-  MP_CHIP_STEP_COPY,    // starts a host copy, which runs concurrently with the next steps
-  MP_CHIP_STEP_AWAIT,   // waits for the end of a started host copy
-  MP_CHIP_STEP_JUMP,    // jumps to targets[0]
-  MP_CHIP_STEP_BRANCH,  // leaves a loop: jumps to targets[0] if the choice is 1
-  MP_CHIP_STEP_SWITCH,  // jumps to targets[choice]
-  MP_CHIP_STEP_PART,    // kernels or control flow that belong to a LOCAL step
-  MP_CHIP_STEP_END,
-} mp_chip_step_kind_t;
-
-typedef struct mp_chip_flow_s mp_chip_flow_t;
-
-typedef struct {
-  mp_chip_step_kind_t kind;
-  uint32_t first, end;         // WORK, and PART without control flow: its kernels [first, end)
-  mp_moment_t time;            // of these; DONE: by how much the collective slowed down compute
-  uint32_t collective;         // MEET, START, DONE, SEND, RECV: its number in the chip program
-  uint32_t copy;               // COPY, AWAIT: the number of the host copy
-  const mp_op_t *op;           // of control flow, communication and host copies; else NULL
-  int64_t rounds;              // of a loop: the trip count; -1: unknown, or not a loop
-  uint32_t num_targets;        // JUMP, BRANCH, SWITCH; LOCAL: one, the step after it
-  const uint32_t *targets;     // numbers of steps
-  const mp_chip_flow_t *flow;  // LOCAL
-} mp_chip_step_t;
-
-// The condition or body of a loop, or a region of a branch: its kernels, and its control flow.
-typedef struct {
-  uint32_t step;  // its kernels, a PART; UINT32_MAX: none
-  uint32_t num_flows;
-  const mp_chip_flow_t *flows;
-} mp_chip_block_t;
-
-// A local loop (blocks: its condition and its body) or branch. Its time depends only on how often
-// each block runs.
-struct mp_chip_flow_s {
-  uint32_t step;  // its LOCAL step, or its PART if it is nested in one
-  uint32_t control;
-  bool is_loop;
-  int64_t rounds;  // the trip count, as in a step
-  uint32_t num_blocks;
-  const mp_chip_block_t *blocks;
-};
 
 typedef struct {
   const mp_program_t *program;
@@ -100,16 +34,10 @@ typedef struct {
 } mp_chip_program_t;
 
 // Compiles a program that has kept its partitioned module (mp_program_t.partitioned) for the chip,
-// in `arena`. `links` NULL: no collective overlaps with compute. Errors: memory is short; those of
-// mp_plan_lower_collective and of `links`.
-MP_NODISCARD mp_status_t mp_chip_program_create_linked(const mp_chip_t *chip,
-                                                       const mp_program_t *program,
-                                                       const mp_chip_links_t *links,
-                                                       mp_arena_t *arena,
-                                                       const mp_chip_program_t **out_program);
-// The same without links.
+// in `arena`. `links` NULL: no collective overlaps with compute, and everything runs in the order
+// of the program. Errors: memory is short; those of mp_plan_lower_collective and of `links`.
 MP_NODISCARD mp_status_t mp_chip_program_create(const mp_chip_t *chip, const mp_program_t *program,
-                                                mp_arena_t *arena,
+                                                const mp_chip_links_t *links, mp_arena_t *arena,
                                                 const mp_chip_program_t **out_program);
 
 #endif  // MINIPOD_SIM_CHIP_CHIP_PROGRAM_H_

@@ -121,8 +121,8 @@ static inline void fuzz_chips(const mp_program_t *program, uint64_t seed) {
     mp_status_t status = mp_arena_create(&arena);
     if (status == NULL) {
       const bool is_linked = seed >> i & 1;
-      status = mp_chip_program_create_linked(fuzz_chip(i), program, is_linked ? &links : NULL,
-                                             arena, &chip_program);
+      status = mp_chip_program_create(fuzz_chip(i), program, is_linked ? &links : NULL, arena,
+                                      &chip_program);
     }
     if (status == NULL) {
       fuzz_check_kernels(chip_program, k_fuzz_pods[i]);

@@ -157,7 +157,7 @@ static void chip_print_text_head(const mp_chip_print_t *p) {
 
 // Compiles without links: no collective overlaps, so kernels are in the order of the program.
 static mp_status_t chip_print_text_unordered(mp_chip_print_t *p) {
-  return mp_chip_program_create(p->request->chip, p->request->chip_program->program,
+  return mp_chip_program_create(p->request->chip, p->request->chip_program->program, NULL,
                                 p->fusions.arena, &p->chip_program);
 }
 

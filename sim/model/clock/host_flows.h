@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "sim/base/status.h"
-#include "sim/chip/moment.h"
+#include "sim/chip/steps/moment.h"
 
 typedef struct mp_host_flows_s mp_host_flows_t;
 

@@ -143,8 +143,8 @@ static mp_status_t model_make_program(mp_model_program_t *program,
                            .context = program,
                            .bandwidth = info->dims[0].link.bandwidth};
   MP_RETURN_IF_ERROR(mp_model_host_link(program, &links));
-  MP_RETURN_IF_ERROR(mp_chip_program_create_linked(&program->model->chip, device_program, &links,
-                                                   arena, &program->chip_program));
+  MP_RETURN_IF_ERROR(mp_chip_program_create(&program->model->chip, device_program, &links, arena,
+                                            &program->chip_program));
   MP_RETURN_IF_ERROR(mp_books_create(arena, program->model->network, program->chip_program, count,
                                      &program->books));
   MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->chip_program, count,

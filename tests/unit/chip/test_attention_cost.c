@@ -37,7 +37,7 @@ static kernel_costs_t costs_of(const mp_chip_t *chip, const char *text) {
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&arena));
   assert_ok(mp_compile_module(module, &request, &program));
-  assert_ok(mp_chip_program_create(chip, program, arena, &chip_program));
+  assert_ok(mp_chip_program_create(chip, program, NULL, arena, &chip_program));
   assert_int_equal(chip_program->num_kernels, 1);
   const kernel_costs_t costs = {chip_program->kernels[0].seconds,
                                 mp_foreign_step_overhead(chip, chip_program->kernels[0].op)};

@@ -30,7 +30,7 @@ static planned_t plan_for(const mp_chip_t *chip, const char *text, uint32_t num_
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&p.arena));
   assert_ok(mp_compile_module(module, &request, &p.program));
-  assert_ok(mp_chip_program_create(chip, p.program, p.arena, &chip_program));
+  assert_ok(mp_chip_program_create(chip, p.program, NULL, p.arena, &chip_program));
   p.memory = &chip_program->memory;
   return p;
 }

@@ -44,7 +44,7 @@ static costed_t cost_text_on(const mp_chip_t *chip, const char *text) {
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&c.arena));
   assert_ok(mp_compile_module(module, &request, &c.program));
-  assert_ok(mp_chip_program_create(chip, c.program, c.arena, &c.chip_program));
+  assert_ok(mp_chip_program_create(chip, c.program, NULL, c.arena, &c.chip_program));
   return c;
 }
 
@@ -290,7 +290,7 @@ static costed_t cost_sample(const mp_chip_t *chip, mp_opcode_t code) {
       .num_replicas = 2, .num_partitions = 2, .keep_partitioned = true};
   assert_ok(mp_compile_module(sample_read(code), &request, &c.program));
   assert_ok(mp_arena_create(&c.arena));
-  assert_ok(mp_chip_program_create(chip, c.program, c.arena, &c.chip_program));
+  assert_ok(mp_chip_program_create(chip, c.program, NULL, c.arena, &c.chip_program));
   return c;
 }
 
@@ -561,7 +561,7 @@ static void expect_collectives_of(const char *text, const mp_chip_figures_t *fig
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&c.arena));
   assert_ok(mp_compile_module(module, &request, &c.program));
-  assert_ok(mp_chip_program_create_linked(&chip, c.program, &links, c.arena, &c.chip_program));
+  assert_ok(mp_chip_program_create(&chip, c.program, &links, c.arena, &c.chip_program));
   uint32_t kinds[MP_CHIP_STEP_END + 1] = {0}, most = 0;
   for (uint32_t s = 0; s < c.chip_program->num_steps; ++s) {
     const mp_chip_step_t *step = &c.chip_program->steps[s];
@@ -680,7 +680,7 @@ static void cost_fixture(const char *path) {
   mp_status_t status = mp_compile(file.data, file.size, &request, &c.program);
   if (status == NULL) {
     assert_ok(mp_arena_create(&c.arena));
-    assert_ok(mp_chip_program_create(&chip, c.program, c.arena, &c.chip_program));
+    assert_ok(mp_chip_program_create(&chip, c.program, NULL, c.arena, &c.chip_program));
     expect_sums(&c, path);
     cost_end(&c);
   }
@@ -707,7 +707,7 @@ static void short_memory_is_an_error(void **state) {
     const mp_chip_program_t *chip_program = NULL;
     assert_ok(mp_arena_create(&arena));
     mp_fault_at(MP_FAULT_ARENA, num_errors + 1, 1);
-    mp_status_t status = mp_chip_program_create(&chip, program, arena, &chip_program);
+    mp_status_t status = mp_chip_program_create(&chip, program, NULL, arena, &chip_program);
     mp_fault_at(MP_FAULT_ARENA, 0, 0);
     is_well = status == NULL;
     if (!is_well) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);

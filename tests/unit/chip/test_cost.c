@@ -26,7 +26,7 @@ static double program_seconds(const mp_chip_t *chip, const char *text) {
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&arena));
   assert_ok(mp_compile_module(module, &request, &program));
-  assert_ok(mp_chip_program_create(chip, program, arena, &chip_program));
+  assert_ok(mp_chip_program_create(chip, program, NULL, arena, &chip_program));
   double seconds = 0;
   for (uint32_t i = 0; i < chip_program->num_kernels; ++i)
     seconds += chip_program->kernels[i].seconds;

@@ -31,7 +31,7 @@ static made_t make_for(mp_chip_compiler_t compiler, const char *text, uint32_t n
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&m.arena));
   assert_ok(mp_compile_module(module, &request, &m.program));
-  assert_ok(mp_chip_program_create_linked(&chip, m.program, &links, m.arena, &m.chip_program));
+  assert_ok(mp_chip_program_create(&chip, m.program, &links, m.arena, &m.chip_program));
   return m;
 }
 

@@ -3,9 +3,9 @@
 
 #include "sim/base/assert.h"
 #include "sim/chip/basis/kernel_basis.h"
-#include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/chip/steps/chip_builder.h"
 #include "sim/ir/op_name.h"
 
 mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step) {
@@ -56,7 +56,7 @@ mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double byt
 mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,
                                   const mp_value_t *value) {
   const double seconds =
-      mp_vmem_copy_seconds(b->chip, mp_layouts_bytes(&b->fusions.layouts, value));
+      mp_vmem_copy_seconds(b->chip, mp_layouts_bytes(&b->fusions->layouts, value));
   return mp_chip_put_kernel(b, &(mp_chip_kernel_t){.op = op,
                                                    .name = "copy",
                                                    .work_class = MP_WORK_COPY,

@@ -1,6 +1,6 @@
 // Steps of loops and branches: jumps, or one step for a loop or branch without collectives.
 #include "sim/base/assert.h"
-#include "sim/chip/chip_impl.h"
+#include "sim/chip/steps/chip_builder.h"
 #include "sim/work/rounds.h"
 
 // Adds a step of control flow. The caller sets its targets.

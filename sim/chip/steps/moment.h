@@ -1,7 +1,7 @@
 // Virtual time: whole picoseconds since the client was created. Integer sums do not depend on their
 // order, and keep their precision in long runs. The type overflows after 213 days.
-#ifndef MINIPOD_SIM_CHIP_MOMENT_H_
-#define MINIPOD_SIM_CHIP_MOMENT_H_
+#ifndef MINIPOD_SIM_CHIP_STEPS_MOMENT_H_
+#define MINIPOD_SIM_CHIP_STEPS_MOMENT_H_
 
 #include <math.h>
 #include <stdint.h>
@@ -21,4 +21,4 @@ static inline double mp_moment_seconds(mp_moment_t moment) {
   return (double)moment / MP_MOMENTS_PER_SECOND;
 }
 
-#endif  // MINIPOD_SIM_CHIP_MOMENT_H_
+#endif  // MINIPOD_SIM_CHIP_STEPS_MOMENT_H_

@@ -1,9 +1,9 @@
 // Where the compiler of a TPU copies arrays into other layouts.
 #include <math.h>
 
-#include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/chip/steps/chip_builder.h"
 
 // What does not lie in VMEM is copied by SparseCores where there are no other parameters of tiles
 // (7x), at the memory's rate.
@@ -49,14 +49,14 @@ mp_status_t mp_chip_hold_copy(mp_chip_builder_t *b, const mp_value_t *value, dou
 static bool chip_tiles_is_held(const mp_chip_builder_t *b, const mp_layout_copy_t *copy,
                                const mp_op_t *op, uint32_t operand) {
   const bool is_update = op->code == MP_OP_SCATTER || op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
-  const bool is_bitcast = fusion != NULL && mp_chip_fusion_moves_nothing(&b->fusions, fusion);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->fusions, op);
+  const bool is_bitcast = fusion != NULL && mp_chip_fusion_moves_nothing(b->fusions, fusion);
   return !copy->writes_vmem && !is_bitcast && !(is_update && operand < op->num_results) &&
          mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL && op != mp_block_terminator(op->parent);
 }
 
 mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op, const mp_op_t *at) {
-  const mp_layouts_t *layouts = &b->fusions.layouts;
+  const mp_layouts_t *layouts = &b->fusions->layouts;
   for (uint32_t i = 0; i < op->num_operands && layouts->copies.count > 0; ++i) {
     const uint32_t number = mp_layouts_copy_for(layouts, op->operands[i], op);
     if (number == MP_LAYOUT_NONE) continue;

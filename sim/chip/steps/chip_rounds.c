@@ -1,14 +1,14 @@
 // Which values that a loop carries are copied in each of its rounds: the next round's value lies
 // where this round's does, and this one is still read when that one is written.
-#include "sim/chip/chip_impl.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
+#include "sim/chip/steps/chip_builder.h"
 
 // How a fusion accesses a value, as a read or as a write; NULL: it does not.
 static const mp_chip_fusion_access_t *chip_rounds_access(const mp_chip_builder_t *b,
                                                          const mp_chip_fusion_t *fusion,
                                                          const mp_value_t *value, bool is_write) {
-  const mp_chip_fusion_access_t *accesses = mp_chip_fusion_accesses(&b->fusions, fusion);
+  const mp_chip_fusion_access_t *accesses = mp_chip_fusion_accesses(b->fusions, fusion);
   const uint32_t first = is_write ? fusion->num_reads : 0;
   const uint32_t end = is_write ? first + fusion->num_writes : fusion->num_reads;
   for (uint32_t i = first; i < end; ++i) {
@@ -20,7 +20,7 @@ static const mp_chip_fusion_access_t *chip_rounds_access(const mp_chip_builder_t
 // Whether the kernel also writes a part of an array in its place: then it takes over nothing else.
 static bool chip_rounds_updates(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion) {
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
+    const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
     if (member->op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return true;
     at = member->next;
   }
@@ -44,7 +44,7 @@ static bool chip_rounds_moves(const mp_chip_fusion_member_t *member, const mp_va
 static bool chip_rounds_is_moved(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion,
                                  const mp_value_t *now) {
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
+    const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
     if (chip_rounds_moves(member, now)) return true;
     at = member->next;
   }
@@ -82,8 +82,8 @@ static const mp_chip_fusion_access_t *chip_rounds_clash(const mp_chip_builder_t 
                                                         const mp_block_t *body,
                                                         const mp_value_t *now,
                                                         const mp_value_t *next) {
-  for (uint32_t i = 0; i < b->fusions.fusions.count; ++i) {
-    const mp_chip_fusion_t *fusion = &b->fusions.fusions.items[i];
+  for (uint32_t i = 0; i < b->fusions->fusions.count; ++i) {
+    const mp_chip_fusion_t *fusion = &b->fusions->fusions.items[i];
     if (fusion->first_member == MP_CHIP_FUSION_NONE || fusion->block != body) continue;
     const mp_chip_fusion_access_t *write = chip_rounds_access(b, fusion, next, true);
     if (write == NULL) continue;

@@ -1,11 +1,11 @@
-// Shared by the files that build a chip program.
-#ifndef MINIPOD_SIM_CHIP_CHIP_IMPL_H_
-#define MINIPOD_SIM_CHIP_CHIP_IMPL_H_
+// Shared by the files that make steps.
+#ifndef MINIPOD_SIM_CHIP_STEPS_CHIP_BUILDER_H_
+#define MINIPOD_SIM_CHIP_STEPS_CHIP_BUILDER_H_
 
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
-#include "sim/chip/chip_program.h"
 #include "sim/chip/schedule/chip_order.h"
+#include "sim/chip/steps/chip_steps.h"
 
 // The uses of a value.
 typedef struct {
@@ -18,13 +18,13 @@ typedef struct {
 typedef struct {
   const mp_chip_t *chip;
   const mp_program_t *program;
+  mp_communication_t *communication;
   mp_arena_t *arena, *scratch;
-  mp_chip_fusions_t fusions;
+  const mp_chip_fusions_t *fusions;
   uint32_t position;                      // of the next op in the walk that finds uses
   MP_HASH_MAP(mp_chip_order_use_t) uses;  // in scratch; of values that are not aliases
   MP_ARRAY(mp_chip_kernel_t) kernels;
   MP_ARRAY(mp_chip_step_t) steps;
-  mp_communication_t communication;
   MP_ARRAY(bool) slots;  // of host copies: which are in use
   uint32_t num_started, most_started;
   uint32_t num_controls;
@@ -33,10 +33,9 @@ typedef struct {
   bool must_begin;                  // the next kernel begins a step, as a jump targets it
   uint32_t *copied;                 // [layout copies], in scratch: its number in `held`
   MP_ARRAY(mp_memory_copy_t) held;  // in scratch: copies in other layouts
-  mp_chip_memory_t memory;
 } mp_chip_builder_t;
 
-// ---- chip_steps.c ----
+// ---- chip_builder.c ----
 
 // Appends a step.
 MP_NODISCARD mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step);
@@ -120,4 +119,4 @@ double mp_chip_bytes_split(const mp_chip_builder_t *b, const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_chip_pad_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op);
 
-#endif  // MINIPOD_SIM_CHIP_CHIP_IMPL_H_
+#endif  // MINIPOD_SIM_CHIP_STEPS_CHIP_BUILDER_H_

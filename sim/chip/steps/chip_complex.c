@@ -1,9 +1,9 @@
 // Complex arguments on TPUs: two kernels extract their real and imaginary parts.
 #include <math.h>
 
-#include "sim/chip/chip_impl.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
+#include "sim/chip/steps/chip_builder.h"
 
 // Whether an op of main before `reader` reads the value, so that its parts already exist.
 static bool chip_complex_is_split(const mp_value_t *value, const mp_op_t *reader) {

@@ -2,10 +2,10 @@
 // and 16-bit matrices with sizes that are multiples of eight.
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
-#include "sim/chip/chip_impl.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/fuse/matmul_operand.h"
 #include "sim/chip/rules/chip_rules.h"
+#include "sim/chip/steps/chip_builder.h"
 #include "sim/plan/plan.h"
 
 // Whether an elementwise kernel of the compiler makes the value: it can write any layout.
@@ -18,7 +18,7 @@ static bool chip_gemm_operands_is_made(const mp_chip_builder_t *b, const mp_valu
 // Whether that kernel can also write padding after the rows. Kernels that keep rows on chip cannot.
 static bool chip_gemm_operands_is_padded_free(const mp_chip_builder_t *b, const mp_value_t *root) {
   if (!chip_gemm_operands_is_made(b, root)) return false;
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, root->op);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->fusions, root->op);
   return fusion == NULL || !fusion->is_rows;
 }
 

@@ -1,7 +1,7 @@
 // Turns a fusion into a kernel with its time.
 #include "sim/chip/basis/kernel_basis.h"
-#include "sim/chip/chip_impl.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/steps/chip_builder.h"
 #include "sim/ir/op_name.h"
 
 // The bytes that a fusion copies in addition to its accesses: arrays before an update in place, and
@@ -10,7 +10,7 @@ static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
                                         const mp_chip_fusion_t *fusion) {
   double bytes = 0;
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
+    const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
     bytes += mp_chip_bytes_kept(b, member->op) + mp_chip_bytes_split(b, member->op);
     at = member->next;
   }
@@ -19,14 +19,14 @@ static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
 
 mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
                                const mp_ring_matmul_t *ring) {
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&b->fusions, op);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->fusions, op);
   if (fusion == NULL) return NULL;
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &b->fusions.members.items[at];
+    const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
     MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, member->op, op));
     at = member->next;
   }
-  if (mp_chip_fusion_moves_nothing(&b->fusions, fusion)) return NULL;
+  if (mp_chip_fusion_moves_nothing(b->fusions, fusion)) return NULL;
   MP_RETURN_IF_ERROR(mp_chip_copy_gemm_operands(b, fusion->hero));
   MP_RETURN_IF_ERROR(mp_chip_pad_gemm_operands(b, fusion->hero));
   const mp_work_t *work = &fusion->work;
@@ -39,8 +39,8 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
       .flops = mp_kernel_flops(b->chip, fusion),
       .transcendentals = work->transcendentals,
       .bytes = bytes,
-      .seconds = mp_ring_seconds(b->chip, &b->fusions, fusion, bytes, ring),
-      .figure = mp_kernel_figure(b->chip, &b->fusions, fusion, bytes),
+      .seconds = mp_ring_seconds(b->chip, b->fusions, fusion, bytes, ring),
+      .figure = mp_kernel_figure(b->chip, b->fusions, fusion, bytes),
   };
   return mp_chip_put_kernel(b, &kernel);
 }

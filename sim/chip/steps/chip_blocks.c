@@ -1,6 +1,6 @@
 // Steps of a block: its kernels, collectives, host copies and control flow, in order.
 #include "sim/base/assert.h"
-#include "sim/chip/chip_impl.h"
+#include "sim/chip/steps/chip_builder.h"
 #include "sim/plan/plan.h"
 
 // ---- communication ----
@@ -20,7 +20,7 @@ static mp_status_t chip_blocks_meet(mp_chip_builder_t *b, const mp_op_t *op, uin
 
 static mp_status_t chip_blocks_collective(mp_chip_builder_t *b, const mp_op_t *op) {
   uint32_t number;
-  MP_RETURN_IF_ERROR(mp_communication_add(&b->communication, op, &number));
+  MP_RETURN_IF_ERROR(mp_communication_add(b->communication, op, &number));
   return chip_blocks_meet(b, op, number);
 }
 
@@ -28,7 +28,7 @@ static mp_status_t chip_blocks_collective(mp_chip_builder_t *b, const mp_op_t *o
 
 static mp_status_t chip_blocks_copy(mp_chip_builder_t *b, const mp_op_t *op) {
   uint32_t number;
-  MP_RETURN_IF_ERROR(mp_communication_add_copy(&b->communication, op, &number));
+  MP_RETURN_IF_ERROR(mp_communication_add_copy(b->communication, op, &number));
   MP_RETURN_IF_ERROR(mp_chip_begin_copy(b, number));
   return mp_chip_await_copy(b, number);
 }
@@ -85,9 +85,9 @@ static bool chip_blocks_communicates(const mp_block_t *block) {
 }
 
 mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_t *block) {
-  if (b->communication.links != NULL && chip_blocks_communicates(block)) {
+  if (b->communication->links != NULL && chip_blocks_communicates(block)) {
     mp_chip_order_t order;
-    MP_RETURN_IF_ERROR(mp_chip_order_block(&b->communication, block, &order));
+    MP_RETURN_IF_ERROR(mp_chip_order_block(b->communication, block, &order));
     for (uint32_t i = 0; i < order.num_slots; ++i) {
       MP_RETURN_IF_ERROR(chip_blocks_slot(b, &order.slots[i]));
     }

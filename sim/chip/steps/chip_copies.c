@@ -1,18 +1,17 @@
-// Where the chip has to copy: a value is changed in place, or is to lie where another one does, and
-// somebody still wants it as it was.
+// Where the chip has to copy: a value is changed in place, or takes the place of another one, and
+// an op still reads the old one.
 #include "sim/base/hash.h"
-#include "sim/chip/chip_impl.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
+#include "sim/chip/steps/chip_builder.h"
 #include "sim/plan/plan.h"
 
-// The value whose bytes this one has.
 // ---- last uses ----
 
 static mp_status_t chip_copies_note_uses(void *context, mp_op_t *op) {
   mp_chip_builder_t *b = context;
   op->id = b->position++;
-  // A change of type uses nothing: who uses its result does.
+  // A change of type reads nothing; the readers of its result do.
   if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_chip_order_use_t *before;
@@ -48,8 +47,8 @@ static int32_t chip_copies_taken_by(const mp_chip_builder_t *b, const mp_value_t
   return b->program->params[root->index].alias;
 }
 
-// Whether the op may write into the memory of a value that it reads: nobody needs it afterwards.
-// What lies outside of the op's block may be needed in the next round.
+// Whether the op may write into the memory of a value that it reads: no op reads it afterwards.
+// Values of other blocks may be needed in the next iteration.
 static bool chip_copies_may_overwrite(const mp_chip_builder_t *b, const mp_value_t *value,
                                       const mp_op_t *op) {
   const mp_value_t *root = mp_chip_fusion_root(value);
@@ -61,7 +60,7 @@ static bool chip_copies_may_overwrite(const mp_chip_builder_t *b, const mp_value
 
 // Whether an operand is copied anyway, into another layout.
 static bool chip_copies_is_copied(const mp_chip_builder_t *b, const mp_op_t *op, uint32_t operand) {
-  return mp_layouts_copy_for(&b->fusions.layouts, op->operands[operand], op) != MP_LAYOUT_NONE;
+  return mp_layouts_copy_for(&b->fusions->layouts, op->operands[operand], op) != MP_LAYOUT_NONE;
 }
 
 // What is copied before the op changes the operand, which becomes a result of this type.
@@ -92,7 +91,7 @@ double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op) {
 // ---- values that get a place ----
 
 static bool chip_copies_is_in_vmem(const mp_chip_builder_t *b, const mp_value_t *value) {
-  return b->fusions.is_in_vmem != NULL && b->fusions.is_in_vmem[value->id];
+  return b->fusions->is_in_vmem != NULL && b->fusions->is_in_vmem[value->id];
 }
 
 // Copies a value to the place of another one (NULL: HBM). Constants are not read.
@@ -119,8 +118,8 @@ static mp_status_t chip_copies_hold_cast(mp_chip_builder_t *b, const mp_loop_cop
 
 // What a loop reads in each iteration is copied into VMEM before, or cast.
 static mp_status_t chip_copies_before_loop(mp_chip_builder_t *b, const mp_op_t *loop) {
-  for (uint32_t i = 0; i < b->fusions.loop_copies.count; ++i) {
-    const mp_loop_copy_t *copy = &b->fusions.loop_copies.items[i];
+  for (uint32_t i = 0; i < b->fusions->loop_copies.count; ++i) {
+    const mp_loop_copy_t *copy = &b->fusions->loop_copies.items[i];
     if (copy->loop != loop) continue;
     MP_RETURN_IF_ERROR(chip_copies_hold_cast(b, copy));
     MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, copy->bytes));
