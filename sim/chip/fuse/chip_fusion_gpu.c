@@ -75,10 +75,8 @@ static bool chip_fusion_gpu_keeps_rows(const mp_chip_fusion_find_t *find,
       mp_chip_rule(find->figures, MP_CHIP_RULE_transposed_rows)) {
     return false;
   }
-  return (mp_chip_fusion_closes_rows(find, at->op) &&
-          mp_chip_rule(find->figures, MP_CHIP_RULE_rows_close)) ||
-         (find->users.count == 1 && mp_chip_fusion_follows_rows(find, at->op) &&
-          mp_chip_rule(find->figures, MP_CHIP_RULE_rows_follow));
+  return (mp_chip_fusion_closes_rows(find, at->op) || mp_chip_fusion_follows_rows(find, at->op)) &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_rows_close);
 }
 
 // Whether a fusion can compute an elementwise op. A library's matmul cannot.

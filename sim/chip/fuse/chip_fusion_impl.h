@@ -162,11 +162,8 @@ bool mp_chip_fusion_copies(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_
 
 // ---- chip_fusion_rows.c ----
 
-// The only array that an elementwise op reads, besides scalars; NULL: several, or none.
-const mp_value_t *mp_chip_fusion_rows_operand(const mp_chip_fusion_find_t *find, const mp_op_t *op);
-
-// Whether XLA for GPUs fuses a reduction of rows with the ops that read the rows again: the result
-// returns to the reduced values through ops of one operand, and no other op reads it.
+// Whether XLA for GPUs fuses a reduction of rows with the op that reads the rows again: no other op
+// reads the result, or what elementwise ops compute from it until it is broadcast.
 bool mp_chip_fusion_closes_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op);
 
 // Whether the op is between such a reduction and the op that reads the rows again.
@@ -175,11 +172,6 @@ bool mp_chip_fusion_is_between_rows(const mp_chip_fusion_find_t *find, const mp_
 // Whether a reduction reduces values that are computed, element by element, from such rows: it
 // joins the kernel that keeps them.
 bool mp_chip_fusion_follows_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op);
-
-// Whether the op reads rows and the broadcast result of a reduction of the same rows: of this
-// reduction, or of any if it is NULL.
-bool mp_chip_fusion_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op,
-                              const mp_op_t *sum);
 
 // Whether the reduced array is the transposed result of a matmul. XLA for GPUs keeps its layout, so
 // rows are columns.

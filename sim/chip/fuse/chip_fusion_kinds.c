@@ -78,26 +78,11 @@ static bool chip_fusion_kinds_is_constant(const mp_value_t *value) {
   return value->op != NULL && value->op->code == MP_OP_CONSTANT && mp_op_splat(value->op) != NULL;
 }
 
-// Whether each iteration writes a part of the array whose index is a value that the loop carries.
-// Compilers do not see this if the index is computed from such a value.
-static bool chip_fusion_kinds_is_filled(const mp_op_t *update, const mp_block_t *body) {
-  if (update->code != MP_OP_DYNAMIC_UPDATE_SLICE) return false;
-  for (uint32_t i = 2; i < update->num_operands; ++i) {
-    if (mp_chip_fusion_root(update->operands[i])->block == body) return true;
-  }
-  return false;
-}
-
 bool mp_chip_fusion_makes_start(const mp_chip_figures_t *figures, const mp_op_t *loop,
                                 uint32_t operand) {
   if (figures->compiler != MP_CHIP_COMPILER_TPU || loop->code != MP_OP_WHILE) return false;
-  if (!chip_fusion_kinds_is_constant(mp_chip_fusion_root(loop->operands[operand]))) return false;
-  const mp_block_t *body = loop->regions[1];
-  const mp_op_t *next = mp_chip_fusion_root(mp_block_terminator(body)->operands[operand])->op;
-  if (!mp_chip_rule(figures, MP_CHIP_RULE_loop_constants)) return false;
-  if (next == NULL) return true;
-  const bool is_update = next->code == MP_OP_DYNAMIC_UPDATE_SLICE || next->code == MP_OP_SCATTER;
-  return !is_update || chip_fusion_kinds_is_filled(next, body);
+  return chip_fusion_kinds_is_constant(mp_chip_fusion_root(loop->operands[operand])) &&
+         mp_chip_rule(figures, MP_CHIP_RULE_loop_constants);
 }
 
 bool mp_chip_fusion_is_selection(const mp_chip_figures_t *figures, const mp_op_t *op) {
@@ -146,8 +131,7 @@ bool mp_chip_fusion_is_folded(const mp_value_t *value) {
 }
 
 bool mp_chip_fusion_is_scaling_quotient(const mp_op_t *op) {
-  return op->code == MP_OP_DIVIDE && mp_dtype_is_float(op->results[0].type->dtype) &&
-         mp_chip_fusion_is_folded(op->operands[1]);
+  return op->code == MP_OP_DIVIDE && mp_chip_fusion_is_folded(op->operands[1]);
 }
 
 // ---- concatenations and pads ----
@@ -201,14 +185,8 @@ bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,
       if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return operand != 0;
       return operand >= op->num_operands / 2;
     default:
-      return op->code == MP_OP_GATHER && operand != 0;
+      return false;
   }
-}
-
-bool mp_chip_fusion_is_expensive(const mp_op_t *op, const mp_work_t *work) {
-  if (mp_chip_fusion_is_scaling_quotient(op)) return false;
-  return work->transcendentals > 0 || op->code == MP_OP_DIVIDE || op->code == MP_OP_SQRT ||
-         op->code == MP_OP_RSQRT || op->code == MP_OP_REMAINDER || op->code == MP_OP_GATHER;
 }
 
 // ---- elements ----
@@ -272,13 +250,6 @@ bool mp_chip_fusion_sets_window(const mp_op_t *op) {
   return op->code == MP_OP_SCATTER && op->num_operands == 3 && op->operands[1]->type->rank == 1;
 }
 
-static bool chip_fusion_kinds_is_maximum(const mp_op_t *op) {
-  for (const mp_op_t *in = op->regions[0]->first; in != NULL; in = in->next) {
-    if (in->code == MP_OP_MAXIMUM) return true;
-  }
-  return false;
-}
-
 // The reduction of rows whose result is broadcast to this value, in the same type; NULL: none.
 // Frameworks may put a maximum with the lowest number between them.
 static const mp_op_t *chip_fusion_kinds_spread(const mp_value_t *value) {
@@ -294,36 +265,17 @@ static const mp_op_t *chip_fusion_kinds_spread(const mp_value_t *value) {
   return mp_chip_fusion_row(value->op) > 0 ? value->op : NULL;
 }
 
-// XLA moves a convert to a wider type after the maximum, so the maximum of a convert does not
-// match.
-static bool chip_fusion_kinds_is_row_maximum(const mp_op_t *op) {
-  const mp_value_t *of = mp_chip_fusion_root(op->operands[0]);
-  return mp_chip_fusion_row(op) > 0 && op->num_results == 1 && chip_fusion_kinds_is_maximum(op) &&
-         (of->op == NULL || of->op->code != MP_OP_CONVERT);
-}
-
 bool mp_chip_fusion_is_shifted_exp(const mp_op_t *op, double rows_most) {
   if (op->code != MP_OP_EXPONENTIAL) return false;
   const mp_op_t *shift = mp_chip_fusion_root(op->operands[0])->op;
   if (shift == NULL || shift->code != MP_OP_SUBTRACT) return false;
   const mp_op_t *most = chip_fusion_kinds_spread(shift->operands[1]);
-  return most != NULL && chip_fusion_kinds_is_row_maximum(most) &&
-         mp_chip_fusion_row(most) <= rows_most &&
-         mp_chip_fusion_root(most->operands[0]) == mp_chip_fusion_root(shift->operands[0]);
-}
-
-bool mp_chip_fusion_leaves_rows(const mp_op_t *op) {
-  return op->num_results > 0 && op->results[0].type->rank >= 2;
-}
-
-bool mp_chip_fusion_is_of_softmax(const mp_op_t *op) {
-  if (mp_chip_fusion_row(op) == 0 || op->num_results != 1) return false;
-  if (chip_fusion_kinds_is_row_maximum(op)) return true;
-  const mp_value_t *summed = mp_chip_fusion_root(op->operands[0]);
-  while (summed->op != NULL && summed->op->code == MP_OP_CONVERT) {
-    summed = mp_chip_fusion_root(summed->op->operands[0]);
-  }
-  return summed->op != NULL && mp_chip_fusion_is_shifted_exp(summed->op, mp_chip_fusion_row(op));
+  if (most == NULL || mp_chip_fusion_row(most) > rows_most) return false;
+  // XLA moves a convert to a wider type after the maximum, so the maximum of a convert does not
+  // match.
+  const mp_value_t *rows = mp_chip_fusion_root(most->operands[0]);
+  return rows == mp_chip_fusion_root(shift->operands[0]) &&
+         (rows->op == NULL || rows->op->code != MP_OP_CONVERT);
 }
 
 uint64_t mp_chip_fusion_reduced_dims(const mp_op_t *op) {

@@ -39,8 +39,8 @@ typedef struct {
 bool mp_chip_fusion_pads(const mp_chip_figures_t *figures, const mp_op_t *op,
                          mp_matmul_padding_t *out_padding);
 
-// Whether the constant initial value of a loop is never written. On TPUs the first iteration makes
-// it, or the iterations write each part of it before they read it.
+// Whether the constant initial value of a loop is never written: on TPUs the first iteration makes
+// it.
 bool mp_chip_fusion_makes_start(const mp_chip_figures_t *figures, const mp_op_t *loop,
                                 uint32_t operand);
 
@@ -61,9 +61,6 @@ bool mp_chip_fusion_is_scaling_quotient(const mp_op_t *op);
 // be in memory, and except on GPUs tables of gathers.
 bool mp_chip_fusion_takes(const mp_chip_figures_t *figures, const mp_op_t *op,
                           mp_chip_fusion_kind_t kind, uint32_t operand);
-
-// Whether an op is too expensive to be recomputed for each element of its broadcast.
-bool mp_chip_fusion_is_expensive(const mp_op_t *op, const mp_work_t *work);
 
 // The elements of a value, and of an op's largest result.
 double mp_chip_fusion_value_count(const mp_value_t *value);
@@ -90,12 +87,6 @@ double mp_chip_fusion_selected_kernels(const mp_op_t *op);
 bool mp_chip_fusion_sets_window(const mp_op_t *op);
 // The elements of a row if the op reduces only the minor dimension; else 0.
 double mp_chip_fusion_row(const mp_op_t *op);
-// Whether the result of a reduction of rows has at least two dimensions. A result of one dimension
-// is in the lanes, its rows are in sublanes; libtpu 0.0.52 then has separate kernels for the
-// maximum, the sum, and the ops that read them.
-bool mp_chip_fusion_leaves_rows(const mp_op_t *op);
-// Whether an op is a reduction of a softmax: the maximum of rows, or the sum of their exponentials.
-bool mp_chip_fusion_is_of_softmax(const mp_op_t *op);
 // Whether an op is the exponential of rows minus their maximum, with up to `rows_most` elements.
 bool mp_chip_fusion_is_shifted_exp(const mp_op_t *op, double rows_most);
 // The dimensions that an op reduces: a bit for each.

@@ -5,41 +5,20 @@
 // The longest chain of ops between a reduction and the op that reads the rows again.
 #define CHIP_FUSION_ROWS_OPS_MOST 16
 
-// Whether two ops compute the same from the same values: XLA deduplicates them.
-static bool chip_fusion_rows_are_equal(const mp_chip_fusion_find_t *find, const mp_op_t *a,
-                                       const mp_op_t *b) {
-  if (a == b) return true;
-  if (a->code != b->code || a->num_operands != b->num_operands) return false;
-  if (!mp_op_has(a, MP_OP_TRAIT_ELEMENTWISE) || a->code == MP_OP_COMPARE) return false;
-  for (uint32_t i = 0; i < a->num_operands; ++i) {
-    bool is_reused[2] = {false, false};
-    const mp_value_t *of_a =
-        mp_chip_fusion_source(find->figures, a, MP_CHIP_FUSION_LOOP, i, &is_reused[0]);
-    const mp_value_t *of_b =
-        mp_chip_fusion_source(find->figures, b, MP_CHIP_FUSION_LOOP, i, &is_reused[1]);
-    if (of_a == NULL || of_a != of_b || is_reused[0] != is_reused[1]) return false;
-  }
-  return true;
-}
-
 // The only op that reads a value; NULL: none, several, or one that reads it from memory.
 static const mp_chip_fusion_use_t *chip_fusion_rows_reader(const mp_chip_fusion_find_t *find,
                                                            const mp_value_t *value) {
   const mp_chip_fusion_value_t *entry;
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
   if (entry == NULL || entry->memory_use != MP_CHIP_FUSION_NONE) return NULL;
-  const mp_chip_fusion_use_t *only = NULL;
-  for (uint32_t at = entry->first_use; at != MP_CHIP_FUSION_NONE; at = find->uses.items[at].next) {
-    if (only != NULL && !chip_fusion_rows_are_equal(find, find->uses.items[at].op, only->op)) {
-      return NULL;
-    }
-    only = &find->uses.items[at];
-  }
-  return only;
+  if (entry->first_use == MP_CHIP_FUSION_NONE) return NULL;
+  const mp_chip_fusion_use_t *use = &find->uses.items[entry->first_use];
+  return use->next == MP_CHIP_FUSION_NONE ? use : NULL;
 }
 
-const mp_value_t *mp_chip_fusion_rows_operand(const mp_chip_fusion_find_t *find,
-                                              const mp_op_t *op) {
+// The only array that an elementwise op reads, besides scalars; NULL: several, or none.
+static const mp_value_t *chip_fusion_rows_operand(const mp_chip_fusion_find_t *find,
+                                                  const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_results != 1) return NULL;
   const mp_value_t *only = NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -58,7 +37,7 @@ static bool chip_fusion_rows_comes_of(const mp_chip_fusion_find_t *find, const m
                                       const mp_value_t *of) {
   for (uint32_t i = 0; i < CHIP_FUSION_ROWS_OPS_MOST && value != NULL; ++i) {
     if (value == of) return true;
-    value = value->op == NULL ? NULL : mp_chip_fusion_rows_operand(find, value->op);
+    value = value->op == NULL ? NULL : chip_fusion_rows_operand(find, value->op);
   }
   return false;
 }
@@ -74,7 +53,7 @@ static bool chip_fusion_rows_meet(const mp_chip_fusion_find_t *find, const mp_op
     const mp_value_t *of = summed;
     for (uint32_t j = 0; j < CHIP_FUSION_ROWS_OPS_MOST && of != NULL; ++j) {
       if (chip_fusion_rows_comes_of(find, value, of)) return true;
-      of = of->op == NULL ? NULL : mp_chip_fusion_rows_operand(find, of->op);
+      of = of->op == NULL ? NULL : chip_fusion_rows_operand(find, of->op);
     }
   }
   return false;
@@ -95,14 +74,13 @@ static const mp_op_t *chip_fusion_rows_end_of(const mp_chip_fusion_find_t *find,
 }
 
 bool mp_chip_fusion_closes_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
-  const mp_op_t *end = chip_fusion_rows_end_of(find, op);
-  return end != NULL && chip_fusion_rows_meet(find, end, mp_chip_fusion_root(op->operands[0]));
+  return chip_fusion_rows_end_of(find, op) != NULL;
 }
 
 bool mp_chip_fusion_is_between_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
   const mp_op_t *end = chip_fusion_rows_end_of(find, op);
   for (uint32_t i = 0; end != NULL && i < CHIP_FUSION_ROWS_OPS_MOST; ++i) {
-    const mp_value_t *value = mp_chip_fusion_rows_operand(find, op);
+    const mp_value_t *value = chip_fusion_rows_operand(find, op);
     if (value == NULL || value->op == NULL) return false;
     op = value->op;
     if (mp_chip_fusion_row(op) > 0) {
@@ -112,8 +90,8 @@ bool mp_chip_fusion_is_between_rows(const mp_chip_fusion_find_t *find, const mp_
   return false;
 }
 
-bool mp_chip_fusion_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op,
-                              const mp_op_t *sum) {
+// Whether the op reads what is computed from a reduction of rows, broadcast over them.
+static bool chip_fusion_rows_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
@@ -121,11 +99,8 @@ bool mp_chip_fusion_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *
         mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
     for (uint32_t j = 0; is_reused && value != NULL && j < CHIP_FUSION_ROWS_OPS_MOST; ++j) {
       if (value->op == NULL) break;
-      if (value->op->num_results == 1 && mp_chip_fusion_row(value->op) > 0) {
-        if (sum != NULL && value->op != sum) break;
-        return chip_fusion_rows_meet(find, op, mp_chip_fusion_root(value->op->operands[0]));
-      }
-      value = mp_chip_fusion_rows_operand(find, value->op);
+      if (mp_chip_fusion_row(value->op) > 0) return true;
+      value = chip_fusion_rows_operand(find, value->op);
     }
   }
   return false;
@@ -136,8 +111,7 @@ static uint32_t chip_fusion_rows_left(const mp_op_t *op, uint32_t depth) {
   return op->code == MP_OP_CONVERT ? depth : depth - 1;
 }
 
-// Whether a value is computed from rows and the broadcast of their reduction, by up to `depth`
-// elementwise ops in kernels.
+// Whether up to `depth` elementwise ops in kernels compute a value from such a broadcast.
 static bool chip_fusion_rows_has_end(const mp_chip_fusion_find_t *find, const mp_value_t *value,
                                      uint32_t depth) {
   if (value == NULL || value->op == NULL || depth == 0) return false;
@@ -146,7 +120,7 @@ static bool chip_fusion_rows_has_end(const mp_chip_fusion_find_t *find, const mp
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
   if (entry != NULL && entry->memory_use != MP_CHIP_FUSION_NONE) return false;
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
-  if (mp_chip_fusion_takes_sum(find, op, NULL)) return true;
+  if (chip_fusion_rows_takes_sum(find, op)) return true;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *of =

@@ -6,7 +6,8 @@
 // InstructionFusion::ShouldFuse has it (ReusesOperandElements, IsExpensive).
 static bool chip_fusion_tpu_is_cheap(const mp_chip_fusion_op_t *at,
                                      const mp_chip_fusion_user_t *user) {
-  return !user->is_reused || !mp_chip_fusion_is_expensive(at->op, &at->work);
+  if (!user->is_reused || mp_chip_fusion_is_scaling_quotient(at->op)) return true;
+  return at->work.transcendentals == 0 && at->op->code != MP_OP_DIVIDE;
 }
 
 // Whether a matmul can join the fusion that iterates over its result.
@@ -27,7 +28,7 @@ static bool chip_fusion_tpu_keeps_rows(const mp_chip_fusion_find_t *find,
                                        const mp_chip_fusion_op_t *at,
                                        const mp_chip_fusion_user_t *user) {
   return find->users.count == 1 && mp_chip_fusion_may_keep_rows(find, at, user) &&
-         mp_chip_fusion_leaves_rows(at->op) && mp_chip_fusion_is_of_softmax(at->op) &&
+         at->op->results[0].type->rank >= 2 &&
          mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_rows);
 }
 

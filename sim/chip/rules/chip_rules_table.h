@@ -5,10 +5,9 @@
 // clang-format off
 #define MP_CHIP_FUSE_RULES(X) \
   X(chains, "tpu", "fuse", "a matmul that produces an operand of one other matmul is fused into it") \
-  X(softmax_rows, "tpu", "fuse", "maximum and sum of a softmax are fused with the ops that read the rows again") \
+  X(softmax_rows, "tpu", "fuse", "a reduction of rows with a result of two dimensions or more is fused with the ops that read them again") \
   X(transposed_rows, "gpu", "fuse", "rows of a transposed matmul result do not stay on chip") \
-  X(rows_close, "gpu", "fuse", "a reduction is fused with the ops that broadcast it back over its rows") \
-  X(rows_follow, "gpu", "fuse", "a reduction of rows that stay on chip joins their fusion") \
+  X(rows_close, "gpu", "fuse", "a reduction of rows is fused with the ops that read them again, or that keep them") \
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
   X(update_source, "gpu", "fuse", "an op that reads other elements of an updated array is computed before the update") \
   X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices is written, not recomputed") \
