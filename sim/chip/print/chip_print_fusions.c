@@ -1,52 +1,18 @@
-// Finds the fusion of a kernel, and prints its ops and values.
-#include <string.h>
-
+// Fusions: their ops, and the arrays that they read and write.
 #include "sim/base/assert.h"
-#include "sim/base/hash.h"
 #include "sim/chip/chip_compile.h"
 #include "sim/chip/print/chip_print_impl.h"
 
-static mp_status_t chip_print_fusions_index(mp_chip_print_fusions_t *fusions) {
-  for (uint32_t i = 0; i < fusions->fusions.fusions.count; ++i) {
-    const mp_chip_fusion_t *fusion = &fusions->fusions.fusions.items[i];
-    if (fusion->first_member == MP_CHIP_FUSION_NONE) continue;
-    MP_ASSERT(fusion->hero != NULL);
-    const mp_chip_print_entry_t entry = {mp_hash_pointer(fusion->hero), fusion};
-    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(fusions->arena, &fusions->by_hero, &entry));
-  }
-  return NULL;
+mp_status_t mp_chip_print_start(const mp_chip_print_request_t *request, mp_strbuf_t *out,
+                                mp_chip_print_t *p) {
+  *p = (mp_chip_print_t){.request = request, .chip_program = request->chip_program, .out = out};
+  MP_RETURN_IF_ERROR(mp_arena_create(&p->arena));
+  return mp_chip_make_fusions(p->chip_program->program->partitioned, &request->chip->figures,
+                              p->arena, &p->fusions);
 }
 
-mp_status_t mp_chip_print_find(const mp_chip_print_request_t *request,
-                               mp_chip_print_fusions_t *out) {
-  *out = (mp_chip_print_fusions_t){0};
-  MP_RETURN_IF_ERROR(mp_arena_create(&out->arena));
-  mp_module_t *module = request->chip_program->program->partitioned;
-  const mp_chip_figures_t *figures = &request->chip->figures;
-  MP_RETURN_IF_ERROR(mp_chip_make_fusions(module, figures, out->arena, &out->fusions));
-  return chip_print_fusions_index(out);
-}
-
-void mp_chip_print_forget(mp_chip_print_fusions_t *fusions) {
-  mp_arena_release(fusions->arena);
-}
-
-// Whether a kernel is the fusion of its op. Copies for an op have another name than the op.
-static bool chip_print_fusions_is_own(const mp_chip_kernel_t *kernel) {
-  return strcmp(kernel->name, mp_op_short_name(kernel->op)) == 0;
-}
-
-const mp_chip_fusion_t *mp_chip_print_fusion(const mp_chip_print_fusions_t *fusions,
-                                             const mp_chip_kernel_t *kernel) {
-  const mp_chip_print_entry_t *entry;
-  if (!chip_print_fusions_is_own(kernel)) return NULL;
-  MP_HASH_MAP_GET(&fusions->by_hero, mp_hash_pointer(kernel->op), entry);
-  return entry == NULL ? NULL : entry->fusion;
-}
-
-const char *mp_chip_print_space(const mp_chip_print_request_t *request,
-                                const mp_chip_fusion_access_t *access) {
-  const bool is_tpu = request->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+const char *mp_chip_print_space(const mp_chip_print_t *p, const mp_chip_fusion_access_t *access) {
+  const bool is_tpu = p->request->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
   switch (access->space) {
     case MP_SPACE_PREFETCHED:
       return is_tpu ? "VMEM, copied beside other work" : "on chip, copied";
@@ -59,4 +25,56 @@ const char *mp_chip_print_space(const mp_chip_print_request_t *request,
 
 void mp_chip_print_value(const mp_value_t *value, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "%%%u", value->id);
+}
+
+void mp_chip_print_layout(mp_tile_layout_t layout, mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "{%d,%d%s}", layout.lane, layout.sublane, layout.is_split ? ",split" : "");
+}
+
+// Prints the layout in which a fusion accesses an array: that of the layout
+// copy, if it reads one. Only the stages `layout` and `memory` have it.
+static void chip_print_fusions_layout(const mp_chip_print_t *p,
+                                      const mp_chip_fusion_access_t *access) {
+  const mp_layouts_t *layouts = &p->fusions.layouts;
+  const mp_chip_stage_t stage = p->request->stage;
+  if (stage != MP_CHIP_STAGE_LAYOUT && stage != MP_CHIP_STAGE_MEMORY) return;
+  if (layouts->num_values == 0) return;  // GPUs have no tiles
+  MP_ASSERT(access->copy == MP_LAYOUT_NONE || access->copy < layouts->copies.count);
+  mp_strbuf_putc(p->out, ' ');
+  mp_chip_print_layout(access->copy == MP_LAYOUT_NONE ? layouts->values[access->value->id]
+                                                      : layouts->copies.items[access->copy].to,
+                       p->out);
+}
+
+static void chip_print_fusions_access(const mp_chip_print_t *p,
+                                      const mp_chip_fusion_access_t *access, const char *what) {
+  mp_strbuf_printf(p->out, "      %s ", what);
+  mp_chip_print_value(access->value, p->out);
+  mp_strbuf_putc(p->out, ' ');
+  mp_type_print(access->value->type, p->out);
+  chip_print_fusions_layout(p, access);
+  if (p->request->stage >= MP_CHIP_STAGE_MEMORY) {
+    mp_strbuf_printf(p->out, ", %.4g MiB, %s", access->bytes / MP_CHIP_PRINT_MIB,
+                     mp_chip_print_space(p, access));
+  }
+  mp_strbuf_putc(p->out, '\n');
+}
+
+void mp_chip_print_members(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion) {
+  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&p->fusions, fusion);
+  mp_strbuf_puts(p->out, "      ops");
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &p->fusions.members.items[at];
+    mp_strbuf_putc(p->out, ' ');
+    if (member->op->num_results > 0) {
+      mp_chip_print_value(&member->op->results[0], p->out);
+      mp_strbuf_putc(p->out, ':');
+    }
+    mp_strbuf_puts(p->out, mp_op_short_name(member->op));
+    at = member->next;
+  }
+  mp_strbuf_putc(p->out, '\n');
+  for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) {
+    chip_print_fusions_access(p, &access[i], i < fusion->num_reads ? "reads" : "writes");
+  }
 }

@@ -40,71 +40,53 @@ static void chip_print_json_collectives(const mp_chip_program_t *chip_program, m
 
 // ---- kernels ----
 
-static void chip_print_json_access(const mp_chip_print_request_t *request,
-                                   const mp_chip_fusion_access_t *access, bool is_first,
-                                   mp_strbuf_t *out) {
-  mp_strbuf_puts(out, is_first ? "{\"value\": \"" : ", {\"value\": \"");
-  mp_chip_print_value(access->value, out);
-  mp_strbuf_puts(out, "\", \"type\": \"");
-  mp_type_print(access->value->type, out);
-  mp_strbuf_puts(out, "\"");
-  chip_print_json_number("bytes", access->bytes, out);
-  chip_print_json_key("space", false, out);
-  mp_strbuf_put_json(out, mp_str(mp_chip_print_space(request, access)));
-  mp_strbuf_putc(out, '}');
+static void chip_print_json_access(const mp_chip_print_t *p, const mp_chip_fusion_access_t *access,
+                                   bool is_first) {
+  mp_strbuf_puts(p->out, is_first ? "{\"value\": \"" : ", {\"value\": \"");
+  mp_chip_print_value(access->value, p->out);
+  mp_strbuf_puts(p->out, "\", \"type\": \"");
+  mp_type_print(access->value->type, p->out);
+  mp_strbuf_puts(p->out, "\"");
+  chip_print_json_number("bytes", access->bytes, p->out);
+  chip_print_json_key("space", false, p->out);
+  mp_strbuf_put_json(p->out, mp_str(mp_chip_print_space(p, access)));
+  mp_strbuf_putc(p->out, '}');
 }
 
-static void chip_print_json_fusion(const mp_chip_print_request_t *request,
-                                   const mp_chip_print_fusions_t *fusions,
-                                   const mp_chip_fusion_t *fusion, mp_strbuf_t *out) {
-  mp_strbuf_puts(out, ", \"ops\": [");
+static void chip_print_json_fusion(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion) {
+  mp_strbuf_puts(p->out, ", \"ops\": [");
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &fusions->fusions.members.items[at];
-    if (at != fusion->first_member) mp_strbuf_puts(out, ", ");
-    mp_strbuf_put_json(out, mp_str(mp_op_short_name(member->op)));
+    const mp_chip_fusion_member_t *member = &p->fusions.members.items[at];
+    if (at != fusion->first_member) mp_strbuf_puts(p->out, ", ");
+    mp_strbuf_put_json(p->out, mp_str(mp_op_short_name(member->op)));
     at = member->next;
   }
-  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&fusions->fusions, fusion);
-  mp_strbuf_puts(out, "], \"reads\": [");
-  for (uint32_t i = 0; i < fusion->num_reads; ++i) {
-    chip_print_json_access(request, &access[i], i == 0, out);
-  }
-  mp_strbuf_puts(out, "], \"writes\": [");
-  for (uint32_t i = 0; i < fusion->num_writes; ++i) {
-    chip_print_json_access(request, &access[fusion->num_reads + i], i == 0, out);
+  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&p->fusions, fusion);
+  mp_strbuf_puts(p->out, "], \"reads\": [");
+  for (uint32_t i = 0; i < fusion->num_reads; ++i) chip_print_json_access(p, access++, i == 0);
+  mp_strbuf_puts(p->out, "], \"writes\": [");
+  for (uint32_t i = 0; i < fusion->num_writes; ++i) chip_print_json_access(p, access++, i == 0);
+  mp_strbuf_putc(p->out, ']');
+}
+
+static void chip_print_json_kernels(const mp_chip_print_t *p) {
+  mp_strbuf_t *out = p->out;
+  mp_strbuf_puts(out, ", \"kernels\": [");
+  for (uint32_t k = 0; k < p->chip_program->num_kernels; ++k) {
+    const mp_chip_kernel_t *kernel = &p->chip_program->kernels[k];
+    mp_strbuf_puts(out, k == 0 ? "{\"name\": " : ", {\"name\": ");
+    mp_strbuf_put_json(out, mp_str(kernel->name));
+    chip_print_json_key("class", false, out);
+    mp_strbuf_put_json(out, mp_str(mp_work_class_name(kernel->work_class)));
+    chip_print_json_number("seconds", kernel->seconds, out);
+    chip_print_json_number("bytes", kernel->bytes, out);
+    chip_print_json_number("flops", kernel->flops, out);
+    if (kernel->fusion != 0) {
+      chip_print_json_fusion(p, &p->fusions.fusions.items[kernel->fusion - 1]);
+    }
+    mp_strbuf_putc(out, '}');
   }
   mp_strbuf_putc(out, ']');
-}
-
-static void chip_print_json_kernel(const mp_chip_print_request_t *request,
-                                   const mp_chip_print_fusions_t *fusions, uint32_t number,
-                                   mp_strbuf_t *out) {
-  const mp_chip_kernel_t *kernel = &request->chip_program->kernels[number];
-  const mp_chip_fusion_t *fusion = mp_chip_print_fusion(fusions, kernel);
-  mp_strbuf_puts(out, number == 0 ? "{\"name\": " : ", {\"name\": ");
-  mp_strbuf_put_json(out, mp_str(kernel->name));
-  chip_print_json_key("class", false, out);
-  mp_strbuf_put_json(out, mp_str(mp_work_class_name(kernel->work_class)));
-  chip_print_json_number("seconds", kernel->seconds, out);
-  chip_print_json_number("bytes", kernel->bytes, out);
-  chip_print_json_number("flops", kernel->flops, out);
-  if (fusion != NULL) chip_print_json_fusion(request, fusions, fusion, out);
-  mp_strbuf_putc(out, '}');
-}
-
-static mp_status_t chip_print_json_kernels(const mp_chip_print_request_t *request,
-                                           mp_strbuf_t *out) {
-  mp_chip_print_fusions_t fusions;
-  mp_status_t status = mp_chip_print_find(request, &fusions);
-  if (status == NULL) {
-    mp_strbuf_puts(out, ", \"kernels\": [");
-    for (uint32_t k = 0; k < request->chip_program->num_kernels; ++k) {
-      chip_print_json_kernel(request, &fusions, k, out);
-    }
-    mp_strbuf_putc(out, ']');
-  }
-  mp_chip_print_forget(&fusions);
-  return status;
 }
 
 mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request, bool has_kernels,
@@ -131,7 +113,12 @@ mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request, bool has_
   chip_print_json_number("temporaries", (double)space->temporaries, out);
   chip_print_json_collectives(chip_program, out);
   mp_status_t status = NULL;
-  if (has_kernels) status = chip_print_json_kernels(request, out);
+  if (has_kernels) {
+    mp_chip_print_t p;
+    status = mp_chip_print_start(request, out, &p);
+    if (status == NULL) chip_print_json_kernels(&p);
+    mp_arena_release(p.arena);
+  }
   mp_strbuf_putc(out, '}');
   return status == NULL ? mp_strbuf_status(out) : status;
 }

@@ -41,6 +41,7 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
       .bytes = bytes,
       .seconds = mp_ring_seconds(b->chip, b->fusions, fusion, bytes, ring),
       .figure = mp_kernel_figure(b->chip, b->fusions, fusion, bytes),
+      .fusion = 1 + (uint32_t)(fusion - b->fusions->fusions.items),
   };
   return mp_chip_put_kernel(b, &kernel);
 }

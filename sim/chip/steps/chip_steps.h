@@ -17,6 +17,7 @@ typedef struct {
   double bytes;                   // moved through HBM
   double seconds;
   mp_chip_figure_t figure;  // the parameter that decides its time (basis/kernel_basis.h)
+  uint32_t fusion;          // 1 + the number of its fusion; 0: a copy, or an op on the scalar unit
 } mp_chip_kernel_t;
 
 typedef enum {
