@@ -44,7 +44,6 @@ static void memory_values_enter(mp_memory_values_t *all, const mp_value_t *value
                                                .heir = MP_MEMORY_NOBODY,
                                                .taken_by = MP_CHIP_FUSION_NONE,
                                                .end = MP_MEMORY_NOBODY,
-                                               .made_by = MP_CHIP_FUSION_NONE,
                                                .kind = kind,
                                                .bytes = memory_values_bytes(all, value)};
 }
@@ -169,4 +168,31 @@ void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value) {
   mp_memory_value_t *heir = mp_memory_place_of(all, all->values[place->heir].value);
   if (heir == place || heir->first < place->last) return;
   if (mp_memory_may_take(all, place, heir)) mp_memory_unite(all, heir->value, value);
+}
+
+// ---- ends of blocks ----
+
+// Notes of what a block has made where it ends with that. A program may have 65,536 results, one
+// for each device, so that they are gone through once.
+static void memory_values_list_ends(mp_memory_values_t *all, const mp_block_t *block) {
+  const mp_op_t *terminator = mp_block_terminator(block);
+  for (uint32_t i = terminator->num_operands; i-- > 0;) {
+    const mp_value_t *end = mp_chip_fusion_root(terminator->operands[i]);
+    if (end->op != NULL && end->op->parent == block) all->values[end->id].end = i;
+  }
+}
+
+bool mp_memory_is_copied(const mp_memory_values_t *all, const mp_value_t *value,
+                         const mp_op_t *op) {
+  return mp_layouts_copy_for(&all->fusions->layouts, value, op) != MP_LAYOUT_NONE;
+}
+
+const mp_value_t *mp_memory_own_end(mp_memory_values_t *all, const mp_block_t *block, uint32_t i) {
+  const mp_op_t *terminator = mp_block_terminator(block);
+  const mp_value_t *end = mp_chip_fusion_root(terminator->operands[i]);
+  if (mp_memory_is_copied(all, terminator->operands[i], terminator)) return NULL;
+  if (end->op == NULL || end->op->parent != block || end->op->code == MP_OP_CONSTANT) return NULL;
+  const mp_memory_value_t *value = &all->values[end->id];
+  if (value->end == MP_MEMORY_NOBODY) memory_values_list_ends(all, block);
+  return value->end == i ? end : NULL;
 }

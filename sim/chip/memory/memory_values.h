@@ -24,7 +24,6 @@ typedef struct {
   uint32_t heir_at;
   uint32_t taken_by;  // the fusion that was last found to take its elements itself,
   bool is_along;      // and whether it only does so where it makes those of its results
-  uint32_t made_by;   // the fusion that was last found to make it
   uint32_t end;       // of one that its block ends with: at which operand of the end first
   uint32_t result;    // RESULT: which one of main
   uint64_t copied;    // bytes of a copy beside it, in another order of dimensions or while it
@@ -70,9 +69,30 @@ void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t
 // only the result that it was donated to.
 bool mp_memory_may_take(const mp_memory_values_t *all, const mp_memory_value_t *place,
                         const mp_memory_value_t *heir);
+// Whether an op reads a copy of a value in another layout.
+bool mp_memory_is_copied(const mp_memory_values_t *all, const mp_value_t *value, const mp_op_t *op);
+// The value that a block ends with at `i`, if that is its own: made in it, in the layout that is
+// needed, and no other result.
+const mp_value_t *mp_memory_own_end(mp_memory_values_t *all, const mp_block_t *block, uint32_t i);
 // Gives the value's memory to its heir. All readers have told of themselves; nothing happens if the
 // heir has another value's memory already.
 void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value);
+
+// ---- memory_in_place.c ----
+
+// Finds the operands of a fusion that it may write over.
+void mp_memory_find_in_place(mp_memory_values_t *all, const mp_chip_fusion_t *fusion);
+// The result of the fusion that may be written over an operand; NOBODY: none. After
+// mp_memory_find_in_place.
+uint32_t mp_memory_heir(const mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
+                        const mp_value_t *value);
+
+// ---- memory_results.c ----
+
+// Before the sweep: finds the values that are made in the memory of main's results.
+void mp_memory_sweep_results(mp_memory_values_t *all);
+// After it: gives the memory of donated arguments to results.
+void mp_memory_sweep_arguments(mp_memory_values_t *all);
 
 // ---- memory_extras.c ----
 
