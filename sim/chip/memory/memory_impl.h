@@ -26,7 +26,9 @@ MP_NODISCARD mp_status_t mp_memory_find_places(
 // Places that get offsets: smaller ones fill holes, so only their sum at the peak counts.
 enum { MP_MEMORY_MOST_PACKED = 4096 };
 
-// Sorts the places, largest first, gives them offsets and returns the bytes that they take
+// Sorts the places, the largest first.
+void mp_memory_sort(mp_memory_places_t *places);
+// Sorts the places, gives them offsets and returns the bytes that they take
 // together. Working memory lies in `arena`.
 MP_NODISCARD mp_status_t mp_memory_pack(mp_memory_places_t *places, mp_arena_t *arena,
                                         uint64_t *out_bytes);

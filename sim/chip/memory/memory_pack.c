@@ -37,10 +37,15 @@ static void memory_pack_insert(const mp_memory_place_t **packed, uint32_t count,
   packed[at] = place;
 }
 
+void mp_memory_sort(mp_memory_places_t *places) {
+  if (places->count == 0) return;
+  qsort(places->items, places->count, sizeof(*places->items), memory_pack_compare);
+}
+
 mp_status_t mp_memory_pack(mp_memory_places_t *places, mp_arena_t *arena, uint64_t *out_bytes) {
   *out_bytes = 0;
   if (places->count == 0) return NULL;
-  qsort(places->items, places->count, sizeof(*places->items), memory_pack_compare);
+  mp_memory_sort(places);
   const uint32_t count =
       places->count < MP_MEMORY_MOST_PACKED ? places->count : MP_MEMORY_MOST_PACKED;
   const mp_memory_place_t **packed = MP_ARENA_ARRAY(arena, const mp_memory_place_t *, count);

@@ -267,5 +267,5 @@ mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures,
         memory_sweep_add_places(place, id, arena, is_on_host ? out_host_places : out_places));
   }
   *out_num_positions = all.num_positions;
-  return NULL;
+  return mp_memory_use_results(&all, arena, out_places);
 }

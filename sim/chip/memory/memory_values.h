@@ -93,6 +93,10 @@ uint32_t mp_memory_heir(const mp_memory_values_t *all, const mp_chip_fusion_t *f
 void mp_memory_sweep_results(mp_memory_values_t *all);
 // After it: gives the memory of donated arguments to results.
 void mp_memory_sweep_arguments(mp_memory_values_t *all);
+// Removes the places of temporaries that fit into the memory of a result before that is written,
+// each into the smallest one.
+MP_NODISCARD mp_status_t mp_memory_use_results(const mp_memory_values_t *all, mp_arena_t *arena,
+                                               mp_memory_places_t *places);
 
 // ---- memory_extras.c ----
 
