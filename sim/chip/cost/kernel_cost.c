@@ -131,43 +131,71 @@ static void kernel_cost_add_write(const mp_chip_t *chip, const mp_chip_fusion_ac
   *(is_narrow ? &streams->narrow : &streams->wide) += access->bytes / (is_near ? near : 1);
 }
 
-// Whether the kernel writes as many elements as its matmul has results.
-static bool kernel_cost_writes_all(const mp_chip_fusions_t *fusions,
-                                   const mp_chip_fusion_t *fusion) {
-  const mp_work_matmul_t *matmul = &fusion->work.matmul;
-  const uint32_t first = fusion->first_access + fusion->num_reads;
-  for (uint32_t i = first; i < first + fusion->num_writes; ++i) {
-    const double count = mp_chip_fusion_value_count(fusions->accesses.items[i].value);
-    if (count >= matmul->batch * matmul->m * matmul->n) return true;
-  }
-  return false;
+// The seconds to swap the lanes and sublanes of an array as large as the result of the matmul; 0 of
+// other arrays, and if the rows are in the lanes anyway.
+static double kernel_cost_swap(const mp_chip_t *chip, const mp_layouts_t *layouts,
+                               const mp_work_matmul_t *matmul,
+                               const mp_chip_fusion_access_t *access) {
+  const mp_value_t *value = access->value;
+  const int32_t lane = layouts->values[value->id].lane;
+  if (lane < 0 || lane + 1 != (int32_t)value->type->rank) return 0;
+  if (mp_chip_fusion_value_count(value) < matmul->m * matmul->n) return 0;
+  const double elements = access->bytes * 8 / mp_dtype_bits(value->type->dtype);
+  return elements * (access->space == MP_SPACE_VMEM
+                         ? mp_figure_or(chip->figures.vmem_transpose, 0) / 1024
+                         : mp_figure_or(chip->figures.tiles_swap, 0));
+}
+
+// Whether an op sums rows that are at least as many as their elements. Leading dimensions do not
+// count: of [2, 1024, 2048] there are 1024.
+static bool kernel_cost_sums_many(const mp_op_t *op, double row) {
+  const mp_type_t *type = op->operands[0]->type;
+  return mp_chip_fusion_row(op) == row && type->rank >= 2 &&
+         type->dims[type->rank - 2] >= type->dims[type->rank - 1];
 }
 
 // Whether the kernel of a matmul also sums the rows of the result that it writes, for example the
-// squares of a norm. Such sums go over sublanes, so rows are in the lanes.
+// squares of a norm. libtpu 0.0.52 then has rows in the lanes if they are at least as many as their
+// elements: [n, n] for n from 512 to 24,576, but not [4096, 4352] (v5e and v6e).
 static bool kernel_cost_sums_rows(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                   const mp_chip_fusion_t *fusion) {
-  enum { ROWS_LEAST = 8192 };
   const mp_work_matmul_t *matmul = &fusion->work.matmul;
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || matmul->batch != 1) return false;
   uint32_t num_sums = 0;
-  bool is_of_rows = true;
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &fusions->members.items[at];
     at = member->next;
     if (member->op->code != MP_OP_REDUCE || member->sides != MP_CHIP_FUSION_BESIDE) continue;
+    if (!kernel_cost_sums_many(member->op, matmul->n)) return false;
     num_sums += member->op->num_results;
-    is_of_rows &= mp_chip_fusion_row(member->op) == matmul->n;
   }
-  const bool is_large = matmul->batch == 1 && matmul->m >= ROWS_LEAST;
-  return num_sums == 1 && is_of_rows && is_large && kernel_cost_writes_all(fusions, fusion) &&
-         mp_matmul_is_tpu(chip) && mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_row_sums);
+  return num_sums == 1;
+}
+
+// The seconds of copies for such sums: the inputs of the epilogue before the kernel, and its
+// results after it.
+static double kernel_cost_swaps(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
+                                const mp_chip_fusion_t *fusion) {
+  if (!kernel_cost_sums_rows(chip, fusions, fusion)) return 0;
+  double before = 0, after = 0;
+  for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) {
+    const mp_chip_fusion_access_t *access = &fusions->accesses.items[fusion->first_access + i];
+    const double seconds = kernel_cost_swap(chip, &fusions->layouts, &fusion->work.matmul, access);
+    if (i >= fusion->num_reads) {
+      after += seconds;
+    } else if ((access->sides & MP_CHIP_FUSION_BESIDE) != 0) {
+      before += seconds;
+    }
+  }
+  const bool is_used = after > 0 && mp_chip_rule(&chip->figures, MP_CHIP_RULE_matmul_row_sums);
+  return is_used ? before + after : 0;
 }
 
 static mp_matmul_streams_t kernel_cost_streams(const mp_chip_t *chip,
                                                const mp_chip_fusions_t *fusions,
                                                const mp_chip_fusion_t *fusion,
                                                mp_matmul_streams_t *out_inner) {
-  mp_matmul_streams_t streams = {.has_rows_in_lanes = kernel_cost_sums_rows(chip, fusions, fusion),
+  mp_matmul_streams_t streams = {.swaps = kernel_cost_swaps(chip, fusions, fusion),
                                  .is_near = true,
                                  .is_rows = fusion->is_rows && !isnan(chip->figures.matmul_rows)};
   streams.is_rows_again = streams.is_rows && mp_chip_fusion_makes_rows_again(fusions, fusion);

@@ -14,13 +14,13 @@
 
 // The bytes of HBM that a matmul's kernel moves, by their use. Arrays in VMEM have none.
 typedef struct {
-  double factors[2];       // read for each operand
-  double beside;           // read by the epilogue: a residual, an optimizer's state
-  double narrow, wide;     // results of up to 16 bits per element, and of more
-  bool has_rows_in_lanes;  // the result has its rows in the lanes
-  bool is_near;            // all arrays are in VMEM: the launch is shorter
-  bool is_rows;            // the softmax of the result's rows is in the kernel
-  bool is_rows_again;      // and other kernels recompute the rows
+  double factors[2];    // read for each operand
+  double beside;        // read by the epilogue: a residual, an optimizer's state
+  double narrow, wide;  // results of up to 16 bits per element, and of more
+  double swaps;  // seconds of copies because the result has its rows in the lanes; 0: it has not
+  bool is_near;  // all arrays are in VMEM: the launch is shorter
+  bool is_rows;  // the softmax of the result's rows is in the kernel
+  bool is_rows_again;  // and other kernels recompute the rows
 } mp_matmul_streams_t;
 
 typedef struct {

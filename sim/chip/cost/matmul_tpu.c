@@ -166,14 +166,6 @@ static double matmul_tpu_ramp(const mp_chip_t *chip, const mp_matmul_kernel_t *k
   return ramp / mp_matmul_bandwidth(chip) / kernel->efficiency;
 }
 
-// With rows in the lanes, the result is copied into the usual layout, and so is the input of the
-// epilogue.
-static double matmul_tpu_swaps(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
-  if (!p->streams.has_rows_in_lanes) return 0;
-  const double elements = p->matmul->batch * mp_matmul_tpu_tiled(p->matmul->m, p->matmul->n);
-  return 2 * elements * mp_figure_or(chip->figures.tiles_swap, 0);
-}
-
 double mp_matmul_tpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
   const mp_work_matmul_t *matmul = kernel->matmul;
   const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
@@ -193,7 +185,7 @@ double mp_matmul_tpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *ke
   // The parameters are fitted to the compiler's cycles, which have the described bandwidth.
   const double least = kernel->bytes / mp_matmul_bandwidth(chip) / kernel->efficiency;
   const double launch = p.launch + matmul_tpu_ramp(chip, kernel);
-  return fmax(work + launch, least) + matmul_tpu_swaps(chip, &p);
+  return fmax(work + launch, least) + p.streams.swaps;
 }
 
 double mp_matmul_inner_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul,

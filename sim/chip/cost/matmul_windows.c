@@ -72,7 +72,6 @@ static matmul_windows_t matmul_windows_of(const mp_matmul_tpu_t *p,
     if (!is_sum) w.scratch += elements * MATMUL_WINDOWS_SUM_BYTES;
     w.work += elements / 1024 * p->accumulate;
   }
-  if (s->has_rows_in_lanes && s->beside > 0) w.scratch += elements * MATMUL_WINDOWS_SUM_BYTES;
   return w;
 }
 

@@ -33,7 +33,7 @@
     "random bits and select_and_scatter are several kernels with arrays in HBM between them") \
   X(window_in_vmem, "tpu", "cost", "reduce_window is ten times as fast over operands in VMEM") \
   X(matmul_row_sums, "tpu", "cost", \
-    "row sums in the fusion of a large matmul put rows into lanes, with two layout changes") \
+    "sums of at least as many rows as they have elements put the rows of a matmul into lanes, with layout changes") \
   X(matvec_reduction, "both", "cost", \
     "a matmul by a vector is a reduction outside of the matmul unit") \
   X(matmul_k_limit, "tpu", "cost", \
