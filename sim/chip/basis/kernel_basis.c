@@ -1,11 +1,5 @@
 #include "sim/chip/basis/kernel_basis.h"
 
-#include <math.h>
-
-#include "sim/base/str.h"
-#include "sim/chip/cost/irregular_cost.h"
-#include "sim/chip/cost/kernel_cost.h"
-#include "sim/chip/cost/matmul_cost.h"
 #include "sim/chip/cost/vector_cost.h"
 
 // ---- parts ----
@@ -39,71 +33,33 @@ static mp_chip_figure_t kernel_basis_matmul(const mp_chip_t *chip, const mp_work
                                                       : MP_CHIP_FIGURE_matmul_bf16;
 }
 
-// The parts of a kernel that were looked at, and the one that takes longest.
-typedef struct {
-  double seconds;
-  mp_chip_figure_t figure;
-} kernel_basis_part_t;
-
-static void kernel_basis_take(kernel_basis_part_t *longest, double seconds,
-                              mp_chip_figure_t figure) {
-  if (seconds > longest->seconds) *longest = (kernel_basis_part_t){seconds, figure};
-}
-
-// Vector work as a whole, under the parameter of its longest op; irregular ops likewise.
-static void kernel_basis_take_ops(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
-                                  const mp_chip_fusion_t *fusion, kernel_basis_part_t *longest) {
-  kernel_basis_part_t vector = {0}, irregular = {0};
-  double all_vector = 0, all_irregular = 0;
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &fusions->members.items[at];
-    double seconds = 0;
-    at = member->next;
-    if (mp_irregular_seconds(chip, member->op, &seconds)) {
-      all_irregular += seconds;
-      if (seconds > irregular.seconds) {
-        kernel_basis_take(&irregular, seconds, kernel_basis_irregular(chip, member->op));
-      }
-      continue;
-    }
-    seconds = mp_vector_seconds(chip, member->op);
-    all_vector += seconds;
-    if (seconds > vector.seconds) {
-      kernel_basis_take(&vector, seconds, mp_vector_figure(chip, member->op));
-    }
+mp_chip_figure_t mp_kernel_figure(const mp_chip_t *chip, const mp_work_t *work,
+                                  const mp_kernel_time_t *time) {
+  static const uint8_t figures[] = {
+      [MP_KERNEL_SCALARS] = MP_CHIP_FIGURE_scalar_latency,
+      [MP_KERNEL_LATENCY] = MP_CHIP_FIGURE_kernel_latency,
+      [MP_KERNEL_VMEM_LATENCY] = MP_CHIP_FIGURE_vmem_latency,
+      [MP_KERNEL_MEMORY_LATENCY] = MP_CHIP_FIGURE_memory_latency,
+      [MP_KERNEL_BYTES] = MP_CHIP_FIGURE_memory_share,
+      [MP_KERNEL_VMEM] = MP_CHIP_FIGURE_vmem_store,
+  };
+  switch (time->longest) {
+    case MP_KERNEL_VECTOR:
+      return mp_vector_figure(chip, time->op);
+    case MP_KERNEL_IRREGULAR:
+      return kernel_basis_irregular(chip, time->op);
+    case MP_KERNEL_MATMUL:
+      return kernel_basis_matmul(chip, &work->matmul);
+    default:
+      return (mp_chip_figure_t)figures[time->longest];
   }
-  kernel_basis_take(longest, all_vector, vector.figure);
-  kernel_basis_take(longest, all_irregular, irregular.figure);
-}
-
-// ---- kernels ----
-
-static kernel_basis_part_t kernel_basis_stream(const mp_chip_t *chip, double bytes) {
-  kernel_basis_part_t longest = {chip->op_latency, MP_CHIP_FIGURE_kernel_latency};
-  if (bytes == 0 && !isnan(chip->figures.vmem_latency)) {
-    longest = (kernel_basis_part_t){chip->figures.vmem_latency, MP_CHIP_FIGURE_vmem_latency};
-  }
-  kernel_basis_take(&longest, mp_kernel_memory_latency(chip, bytes), MP_CHIP_FIGURE_memory_latency);
-  kernel_basis_take(&longest, bytes / chip->memory_bandwidth, MP_CHIP_FIGURE_memory_share);
-  return longest;
 }
 
 mp_chip_figure_t mp_kernel_copy_figure(const mp_chip_t *chip, mp_work_class_t work_class,
                                        double bytes) {
   if (work_class == MP_WORK_SCALAR) return MP_CHIP_FIGURE_scalar_latency;
-  return kernel_basis_stream(chip, bytes).figure;
-}
-
-mp_chip_figure_t mp_kernel_figure(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
-                                  const mp_chip_fusion_t *fusion, double bytes) {
-  const mp_work_t *work = &fusion->work;
-  if (work->work_class == MP_WORK_SCALAR) return MP_CHIP_FIGURE_scalar_latency;
-  if (work->matmul.batch > 0) return kernel_basis_matmul(chip, &work->matmul);
-  kernel_basis_part_t longest = kernel_basis_stream(chip, bytes);
-  kernel_basis_take_ops(chip, fusions, fusion, &longest);
-  kernel_basis_take(&longest, mp_vmem_seconds(chip, fusions, fusion).others,
-                    MP_CHIP_FIGURE_vmem_store);
-  return longest.figure;
+  const mp_kernel_time_t time = mp_kernel_copy_time(chip, bytes);
+  return mp_kernel_figure(chip, NULL, &time);
 }
 
 // ---- sums ----

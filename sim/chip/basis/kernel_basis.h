@@ -7,12 +7,12 @@
 #ifndef MINIPOD_SIM_CHIP_BASIS_KERNEL_BASIS_H_
 #define MINIPOD_SIM_CHIP_BASIS_KERNEL_BASIS_H_
 
-#include "sim/chip/cost/chip.h"
-#include "sim/chip/fuse/chip_fusion.h"
+#include "sim/base/str.h"
+#include "sim/chip/cost/kernel_cost.h"
 
-// The parameter of a fusion's kernel that moves so many bytes through memory.
-mp_chip_figure_t mp_kernel_figure(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
-                                  const mp_chip_fusion_t *fusion, double bytes);
+// The parameter of a kernel with this time; `work`: that of its ops, NULL for a copy.
+mp_chip_figure_t mp_kernel_figure(const mp_chip_t *chip, const mp_work_t *work,
+                                  const mp_kernel_time_t *time);
 // The same of a kernel that only copies bytes, or of one on single elements.
 mp_chip_figure_t mp_kernel_copy_figure(const mp_chip_t *chip, mp_work_class_t work_class,
                                        double bytes);

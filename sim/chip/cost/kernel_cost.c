@@ -18,28 +18,58 @@ double mp_kernel_memory_latency(const mp_chip_t *chip, double bytes) {
   return mp_figure_or(chip->figures.memory_latency, 0) + ramp / chip->memory_bandwidth;
 }
 
-// The seconds of bytes that stream through memory.
+// The parts so far, and the longest one.
+static void kernel_cost_take(mp_kernel_time_t *time, double seconds, mp_kernel_part_t part,
+                             const mp_op_t *op) {
+  if (seconds > time->seconds) *time = (mp_kernel_time_t){seconds, part, op};
+}
+
+// The parts of a kernel that streams bytes. It waits for no copy between HBM and VMEM if there are
+// none.
+static mp_kernel_time_t kernel_cost_stream(const mp_chip_t *chip, double bytes,
+                                           double *out_latency) {
+  const bool is_near = bytes == 0 && !isnan(chip->figures.vmem_latency);
+  *out_latency = is_near ? chip->figures.vmem_latency : chip->op_latency;
+  mp_kernel_time_t time = {*out_latency, is_near ? MP_KERNEL_VMEM_LATENCY : MP_KERNEL_LATENCY,
+                           NULL};
+  kernel_cost_take(&time, mp_kernel_memory_latency(chip, bytes), MP_KERNEL_MEMORY_LATENCY, NULL);
+  kernel_cost_take(&time, bytes / chip->memory_bandwidth, MP_KERNEL_BYTES, NULL);
+  return time;
+}
+
 static double kernel_cost_memory(const mp_chip_t *chip, double bytes) {
   return mp_kernel_memory_latency(chip, bytes) + bytes / chip->memory_bandwidth;
 }
 
-double mp_kernel_scalar_seconds(const mp_chip_t *chip) {
-  return chip->scalar_latency;
+mp_kernel_time_t mp_kernel_scalar_time(const mp_chip_t *chip) {
+  return (mp_kernel_time_t){chip->scalar_latency, MP_KERNEL_SCALARS, NULL};
 }
 
-double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes) {
-  return kernel_cost_memory(chip, bytes) / chip->efficiency[MP_WORK_COPY] + chip->op_latency;
+mp_kernel_time_t mp_kernel_copy_time(const mp_chip_t *chip, double bytes) {
+  double latency;
+  mp_kernel_time_t time = kernel_cost_stream(chip, bytes, &latency);
+  time.seconds =
+      kernel_cost_memory(chip, bytes) / chip->efficiency[MP_WORK_COPY] + chip->op_latency;
+  return time;
 }
 
-// The kernel waits for no copy between HBM and VMEM.
-static double kernel_cost_latency(const mp_chip_t *chip, double bytes) {
-  return bytes > 0 ? chip->op_latency : mp_figure_or(chip->figures.vmem_latency, chip->op_latency);
+// Ops that run one after the other.
+typedef struct {
+  double seconds, longest;
+  const mp_op_t *op;  // the one that takes longest
+} kernel_ops_t;
+
+static void kernel_cost_add(kernel_ops_t *ops, const mp_op_t *op, double seconds) {
+  ops->seconds += seconds;
+  if (seconds <= ops->longest) return;
+  ops->longest = seconds;
+  ops->op = op;
 }
 
 typedef struct {
-  double vector;     // seconds of the vector unit
-  double irregular;  // seconds of ops with an access pattern of their own
-  double before;     // seconds of kernels that run before it
+  kernel_ops_t vector;     // on the vector unit
+  kernel_ops_t irregular;  // with an access pattern of their own
+  double before;           // seconds of kernels that run before it
   mp_matmul_ragged_t ragged;
 } kernel_parts_t;
 
@@ -59,7 +89,7 @@ static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
                           chip->figures.compiler == MP_CHIP_COMPILER_GPU &&
                           mp_chip_rule(&chip->figures, MP_CHIP_RULE_expanded_ops);
   if (!is_by_word) return 0;
-  return mp_kernel_copy_seconds(chip, 2 * mp_work_bytes_of(op->results[1].type));
+  return mp_kernel_copy_time(chip, 2 * mp_work_bytes_of(op->results[1].type)).seconds;
 }
 
 // The other kernels that XLA for GPUs makes of a select_and_scatter. The bytes of this kernel have
@@ -70,7 +100,7 @@ static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
       !mp_chip_rule(&chip->figures, MP_CHIP_RULE_expanded_ops)) {
     return 0;
   }
-  return mp_kernel_copy_seconds(chip, mp_chip_fusion_selected_moved(op)) +
+  return mp_kernel_copy_time(chip, mp_chip_fusion_selected_moved(op)).seconds +
          (kernels - 1) * chip->op_latency;
 }
 
@@ -97,10 +127,12 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fus
     const mp_chip_fusion_member_t *member = &fusions->members.items[at];
     double seconds = 0;
     if (mp_irregular_seconds(chip, member->op, &seconds)) {
-      parts.irregular += seconds * kernel_cost_near(chip, fusion, member->op);
+      kernel_cost_add(&parts.irregular, member->op,
+                      seconds * kernel_cost_near(chip, fusion, member->op));
     } else {
-      parts.vector += mp_vector_seconds(chip, member->op) * mp_vmem_padding(chip, member->op) /
-                      kernel_cost_unread(&parts.ragged, member);
+      seconds = mp_vector_seconds(chip, member->op) * mp_vmem_padding(chip, member->op) /
+                kernel_cost_unread(&parts.ragged, member);
+      kernel_cost_add(&parts.vector, member->op, seconds);
     }
     parts.before += kernel_cost_words(chip, member->op) + kernel_cost_selected(chip, member->op);
     at = member->next;
@@ -224,7 +256,7 @@ static double kernel_cost_matmul(const mp_chip_t *chip, const mp_chip_fusions_t 
   const double steps = mp_matmul_ragged(chip, &parts->ragged, &work);
   mp_matmul_kernel_t matmul = {.matmul = &work,
                                .bytes = bytes,
-                               .vector_seconds = parts->vector,
+                               .vector_seconds = parts->vector.seconds,
                                .efficiency = efficiency,
                                .streams = &streams};
   if (fusion->inner.batch > 0) {
@@ -240,21 +272,37 @@ double mp_kernel_flops(const mp_chip_t *chip, const mp_chip_fusion_t *fusion) {
   return fusion->work.flops / fmax(mp_matmul_ragged_find(chip, fusion).groups, 1);
 }
 
-double mp_kernel_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
-                         const mp_chip_fusion_t *fusion, double bytes) {
-  const mp_work_t *work = &fusion->work;
-  if (work->work_class == MP_WORK_FREE || work->work_class == MP_WORK_COLLECTIVE) return 0;
-  if (work->work_class == MP_WORK_SCALAR) return mp_kernel_scalar_seconds(chip);
-  const kernel_parts_t parts = kernel_cost_parts(chip, fusions, fusion);
-  MP_ASSERT(bytes >= 0 && parts.vector >= 0 && parts.irregular >= 0 && parts.before >= 0);
-  const double efficiency = chip->efficiency[work->work_class];
-  if (work->matmul.batch > 0) {
-    const double seconds = kernel_cost_matmul(chip, fusions, fusion, bytes, &parts);
-    return fmax(seconds, parts.irregular / efficiency);
-  }
+// The parts of a kernel without a matmul overlap.
+static mp_kernel_time_t kernel_cost_units(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
+                                          const mp_chip_fusion_t *fusion, double bytes,
+                                          const kernel_parts_t *parts) {
   const mp_vmem_seconds_t vmem = mp_vmem_seconds(chip, fusions, fusion);
-  const double units = fmax(parts.vector + vmem.vector, vmem.others);
-  const double seconds =
-      fmax(fmax(units + vmem.latency, parts.irregular), kernel_cost_memory(chip, bytes));
-  return parts.before + seconds / efficiency + kernel_cost_latency(chip, bytes);
+  const double vector = parts->vector.seconds, irregular = parts->irregular.seconds;
+  double latency;
+  mp_kernel_time_t time = kernel_cost_stream(chip, bytes, &latency);
+  kernel_cost_take(&time, vector, MP_KERNEL_VECTOR, parts->vector.op);
+  kernel_cost_take(&time, irregular, MP_KERNEL_IRREGULAR, parts->irregular.op);
+  kernel_cost_take(&time, fmax(vmem.vector, vmem.others), MP_KERNEL_VMEM, NULL);
+  const double units = fmax(vector + vmem.vector, vmem.others) + vmem.latency;
+  const double seconds = fmax(fmax(units, irregular), kernel_cost_memory(chip, bytes));
+  time.seconds = parts->before + seconds / chip->efficiency[fusion->work.work_class] + latency;
+  return time;
+}
+
+mp_kernel_time_t mp_kernel_time(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
+                                const mp_chip_fusion_t *fusion, double bytes) {
+  const mp_work_t *work = &fusion->work;
+  if (work->work_class == MP_WORK_FREE || work->work_class == MP_WORK_COLLECTIVE) {
+    return (mp_kernel_time_t){0};
+  }
+  if (work->work_class == MP_WORK_SCALAR) return mp_kernel_scalar_time(chip);
+  const kernel_parts_t parts = kernel_cost_parts(chip, fusions, fusion);
+  MP_ASSERT(bytes >= 0 && parts.before >= 0);
+  MP_ASSERT(parts.vector.seconds >= 0 && parts.irregular.seconds >= 0);
+  if (work->matmul.batch == 0) return kernel_cost_units(chip, fusions, fusion, bytes, &parts);
+  mp_kernel_time_t time = {kernel_cost_matmul(chip, fusions, fusion, bytes, &parts),
+                           MP_KERNEL_MATMUL, NULL};
+  kernel_cost_take(&time, parts.irregular.seconds / chip->efficiency[work->work_class],
+                   MP_KERNEL_IRREGULAR, parts.irregular.op);
+  return time;
 }

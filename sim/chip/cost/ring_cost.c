@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/cost/matmul_cost.h"
 #include "sim/chip/cost/vector_cost.h"
 
@@ -70,11 +69,12 @@ static double ring_cost_behind(const mp_chip_t *chip, const mp_chip_fusions_t *f
   return fmax(vector, memory) + chip->op_latency;
 }
 
-double mp_ring_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
-                       const mp_chip_fusion_t *fusion, double bytes, const mp_ring_matmul_t *ring) {
-  const double whole = mp_kernel_seconds(chip, fusions, fusion, bytes);
+mp_kernel_time_t mp_ring_time(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
+                              const mp_chip_fusion_t *fusion, double bytes,
+                              const mp_ring_matmul_t *ring) {
+  mp_kernel_time_t time = mp_kernel_time(chip, fusions, fusion, bytes);
   const mp_work_matmul_t *matmul = &fusion->work.matmul;
-  if (ring->kind == MP_RING_NONE || matmul->batch <= 0 || !mp_matmul_is_tpu(chip)) return whole;
+  if (ring->kind == MP_RING_NONE || matmul->batch <= 0 || !mp_matmul_is_tpu(chip)) return time;
   MP_ASSERT(ring->members > 1);
   const ring_cost_t cost = ring_cost_of(chip, matmul, bytes, ring);
   double seconds = cost.parts * ring_cost_part(chip, &cost, fusion, bytes, ring) +
@@ -82,5 +82,6 @@ double mp_ring_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
   if (ring->kind == MP_RING_OF_SCATTERS) {
     seconds += RING_COST_SCATTER_PASSES * cost.result / chip->memory_bandwidth;
   }
-  return fmax(seconds, whole);
+  time.seconds = fmax(seconds, time.seconds);
+  return time;
 }

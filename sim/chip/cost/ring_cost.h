@@ -6,8 +6,7 @@
 #ifndef MINIPOD_SIM_CHIP_COST_RING_COST_H_
 #define MINIPOD_SIM_CHIP_COST_RING_COST_H_
 
-#include "sim/chip/cost/chip.h"
-#include "sim/chip/fuse/chip_fusion.h"
+#include "sim/chip/cost/kernel_cost.h"
 
 typedef enum {
   MP_RING_NONE,
@@ -21,9 +20,10 @@ typedef struct {
   uint32_t members;
 } mp_ring_matmul_t;
 
-// The seconds of all parts, without waiting for messages; no less than those of the whole matmul,
-// which moves `bytes` through HBM.
-double mp_ring_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
-                       const mp_chip_fusion_t *fusion, double bytes, const mp_ring_matmul_t *ring);
+// The time of all parts, without waiting for messages; no less than that of the whole matmul, which
+// moves `bytes` through HBM.
+mp_kernel_time_t mp_ring_time(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
+                              const mp_chip_fusion_t *fusion, double bytes,
+                              const mp_ring_matmul_t *ring);
 
 #endif  // MINIPOD_SIM_CHIP_COST_RING_COST_H_

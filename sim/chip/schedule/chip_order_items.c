@@ -49,5 +49,5 @@ double mp_chip_order_kernel_seconds(const mp_chip_ordering_t *o, const mp_op_t *
                                     mp_ring_matmul_t ring) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(o->c->fusions, op);
   if (fusion == NULL) return 0;
-  return mp_ring_seconds(o->c->chip, o->c->fusions, fusion, fusion->bytes, &ring);
+  return mp_ring_time(o->c->chip, o->c->fusions, fusion, fusion->bytes, &ring).seconds;
 }

@@ -31,6 +31,7 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
   MP_RETURN_IF_ERROR(mp_chip_pad_gemm_operands(b, fusion->hero));
   const mp_work_t *work = &fusion->work;
   const double bytes = fusion->bytes + chip_kernels_bytes_copied(b, fusion);
+  const mp_kernel_time_t time = mp_ring_time(b->chip, b->fusions, fusion, bytes, ring);
   const mp_chip_kernel_t kernel = {
       .op = fusion->hero,
       .name = mp_op_short_name(fusion->hero),
@@ -39,8 +40,8 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
       .flops = mp_kernel_flops(b->chip, fusion),
       .transcendentals = work->transcendentals,
       .bytes = bytes,
-      .seconds = mp_ring_seconds(b->chip, b->fusions, fusion, bytes, ring),
-      .figure = mp_kernel_figure(b->chip, b->fusions, fusion, bytes),
+      .seconds = time.seconds,
+      .figure = mp_kernel_figure(b->chip, work, &time),
       .fusion = 1 + (uint32_t)(fusion - b->fusions->fusions.items),
   };
   return mp_chip_put_kernel(b, &kernel);

@@ -70,7 +70,7 @@ mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op, c
         (copy->reads_vmem ? 0 : from) + (copy->writes_vmem ? 0 : mp_layouts_copy_bytes(copy));
     mp_chip_figure_t figure;
     const double work = chip_tiles_work_seconds(b->chip, copy, &figure);
-    const double seconds = bytes > 0 ? mp_kernel_copy_seconds(b->chip, bytes) : 0;
+    const double seconds = bytes > 0 ? mp_kernel_copy_time(b->chip, bytes).seconds : 0;
     MP_RETURN_IF_ERROR(mp_chip_put_kernel(
         b, &(mp_chip_kernel_t){.op = op,
                                .name = "copy",

@@ -600,10 +600,11 @@ static void rings_take_longer_than_matmuls(void **state) {
     const mp_chip_fusion_t fusion = {.work = work, .first_member = MP_CHIP_FUSION_NONE};
     const mp_chip_fusions_t none = {0};
     const mp_ring_matmul_t ring = {samples[i].kind, 16}, no_ring = {MP_RING_NONE, 16};
-    const double whole = mp_kernel_seconds(&chip, &none, &fusion, bytes);
-    const double ratio = mp_ring_seconds(&chip, &none, &fusion, bytes, &ring) * 1e6 / samples[i].us;
-    assert_true(mp_ring_seconds(&chip, &none, &fusion, bytes, &no_ring) == whole);
-    assert_true(mp_ring_seconds(&chip, &none, &fusion, bytes, &ring) > whole);
+    const double whole = mp_kernel_time(&chip, &none, &fusion, bytes).seconds;
+    const double ratio =
+        mp_ring_time(&chip, &none, &fusion, bytes, &ring).seconds * 1e6 / samples[i].us;
+    assert_true(mp_ring_time(&chip, &none, &fusion, bytes, &no_ring).seconds == whole);
+    assert_true(mp_ring_time(&chip, &none, &fusion, bytes, &ring).seconds > whole);
     if (ratio < 0.75 || ratio > 1.2) fail_msg("%s, %g rows: %.2f", samples[i].chip, rows, ratio);
   }
 }
