@@ -200,7 +200,7 @@ typedef enum {
   X(memory_workspace, "memory.workspace", BYTES, "workspace of libraries' matmuls")       \
   X(fusion_row, "fusion.row", NUMBER, "elements of a row that a kernel keeps on chip")    \
   X(fusion_matmul_row, "fusion.matmul_row", NUMBER, "the same for one with a matmul")     \
-  X(fusion_mixed_row, "fusion.mixed_row", NUMBER, "the same with heads inside of tokens") \
+  X(fusion_mixed_row, "fusion.mixed_row", NUMBER, "the same with heads of 128 or more")   \
   X(fusion_cores, "fusion.cores", NUMBER, "cores of a device, each with its own VMEM")    \
   X(fusion_again, "fusion.again", FUSION_AGAIN, "its compiler's cost of recomputed work") \
   MP_CHIP_PRODUCT_FIGURES(X)                                                              \

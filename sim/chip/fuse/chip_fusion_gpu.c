@@ -44,17 +44,7 @@ static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *fin
   return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
 }
 
-// Whether the fusion can be the epilogue of a reduction: all its ops have one operand. With another
-// operand the kernel would iterate over the results (FindNonTrivialHero).
-static bool chip_fusion_gpu_is_unary(const mp_chip_fusion_find_t *find, uint32_t number) {
-  uint32_t at = find->out->fusions.items[number].first_member;
-  for (; at != MP_CHIP_FUSION_NONE; at = find->out->members.items[at].next) {
-    if (find->out->members.items[at].op->num_operands != 1) return false;
-  }
-  return true;
-}
-
-// Whether a matmul or reduction can join the fusion that iterates over its result.
+// Whether a matmul can join the fusion that iterates over its result: its epilogue.
 static bool chip_fusion_gpu_takes_result(const mp_chip_fusion_find_t *find,
                                          const mp_chip_fusion_op_t *at,
                                          const mp_chip_fusion_user_t *user) {
@@ -62,7 +52,6 @@ static bool chip_fusion_gpu_takes_result(const mp_chip_fusion_find_t *find,
       find->states.items[user->fusion].kind != MP_CHIP_FUSION_LOOP) {
     return false;
   }
-  if (at->kind == MP_CHIP_FUSION_REDUCTION) return chip_fusion_gpu_is_unary(find, user->fusion);
   return chip_fusion_gpu_is_library_epilogue(find, user->fusion, at->op) &&
          mp_chip_rule(find->figures, MP_CHIP_RULE_gemm_epilogue);
 }
@@ -98,8 +87,7 @@ static bool chip_fusion_gpu(const mp_chip_fusion_find_t *find, const mp_chip_fus
     case MP_CHIP_FUSION_MATMUL:
       return chip_fusion_gpu_takes_result(find, at, user);
     case MP_CHIP_FUSION_REDUCTION:
-      return chip_fusion_gpu_takes_result(find, at, user) ||
-             (find->users.count == 1 && chip_fusion_gpu_keeps_rows(find, at, user));
+      return find->users.count == 1 && chip_fusion_gpu_keeps_rows(find, at, user);
     case MP_CHIP_FUSION_LOOP:
       return chip_fusion_gpu_takes_loop(find, at, user);
     default:

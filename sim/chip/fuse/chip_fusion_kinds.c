@@ -332,16 +332,6 @@ static const mp_value_t *chip_fusion_kinds_generated(const mp_value_t *value, bo
   }
 }
 
-// The operand that a library's matmul reads: looks through transposes, and through a reshape of one
-// if the layout allows.
-static const mp_value_t *chip_fusion_kinds_library_operand(const mp_op_t *op, uint32_t operand) {
-  const mp_matmul_operand_t read = mp_matmul_operand(op, operand);
-  const mp_value_t *root = mp_chip_fusion_root(read.value);
-  if (root->op == NULL || root->op->code != MP_OP_TRANSPOSE) return root;
-  return mp_matmul_stays_contiguous(&read, root->op) ? mp_chip_fusion_root(root->op->operands[0])
-                                                     : root;
-}
-
 const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const mp_op_t *op,
                                         mp_chip_fusion_kind_t kind, uint32_t operand,
                                         bool *out_is_reused) {
@@ -358,7 +348,9 @@ const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const 
   }
   value = mp_chip_fusion_root(value);
   if (figures->compiler != MP_CHIP_COMPILER_GPU) return value;
-  return kind == MP_CHIP_FUSION_MATMUL ? chip_fusion_kinds_library_operand(op, operand) : value;
+  // A library's matmul reads its operand before transposes.
+  return kind == MP_CHIP_FUSION_MATMUL ? mp_chip_fusion_root(mp_matmul_operand(op, operand).value)
+                                       : value;
 }
 
 bool mp_chip_fusion_scales(const mp_chip_figures_t *figures, const mp_op_t *op) {

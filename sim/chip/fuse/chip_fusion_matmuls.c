@@ -3,64 +3,27 @@
 #include <math.h>
 
 #include "sim/chip/fuse/chip_fusion_impl.h"
-#include "sim/chip/fuse/matmul_operand.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // ---- rows ----
 
-// Whether a batch dimension is inside of a dimension that is neither batch nor contracted.
-static bool chip_fusion_matmuls_is_inside(const mp_type_t *type, mp_index_list_t batch,
-                                          mp_index_list_t contracted) {
-  const uint64_t known = mp_matmul_dims(batch) | mp_matmul_dims(contracted);
-  uint32_t first_free = 0;
-  while (first_free < type->rank && (known >> first_free & 1) != 0) ++first_free;
-  for (uint32_t i = 0; i < batch.count; ++i) {
-    if (batch.values[i] > (int64_t)first_free) return true;
-  }
-  return false;
-}
-
-// Whether the matrices of a batch are interleaved row by row (heads inside of tokens), with rows
-// that fill the lanes. Then a tile has rows of several matrices. With narrower rows the tokens are
-// in the lanes, and each matrix has its own tiles.
-static bool chip_fusion_matmuls_is_mixed(const mp_op_t *op) {
-  static const mp_attr_name_t batches[] = {MP_ATTR_LHS_BATCHING_DIMENSIONS,
-                                           MP_ATTR_RHS_BATCHING_DIMENSIONS};
-  static const mp_attr_name_t summed[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
-                                          MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
-  if (op->code != MP_OP_DOT_GENERAL) return false;
+// Whether rows of an operand fill the lanes: heads of 128 or more.
+static bool chip_fusion_matmuls_fills_lanes(const mp_op_t *op) {
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_type_t *type = op->operands[i]->type;
-    if (type->rank == 0 || type->dims[type->rank - 1] < MP_TILE_LANES) continue;
-    if (chip_fusion_matmuls_is_inside(type, mp_op_ints(op, batches[i]),
-                                      mp_op_ints(op, summed[i]))) {
-      return true;
-    }
+    if (type->rank > 0 && type->dims[type->rank - 1] >= MP_TILE_LANES) return true;
   }
   return false;
-}
-
-// The reduction of a fusion that keeps rows on chip.
-static const mp_op_t *chip_fusion_matmuls_reduction(const mp_chip_fusion_find_t *find,
-                                                    uint32_t number) {
-  for (uint32_t at = find->out->fusions.items[number].first_member; at != MP_CHIP_FUSION_NONE;
-       at = find->out->members.items[at].next) {
-    const mp_op_t *op = find->out->members.items[at].op;
-    if (op->code == MP_OP_REDUCE) return op;
-  }
-  return NULL;
 }
 
 bool mp_chip_fusion_makes_rows(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                uint32_t number) {
   const double row = find->states.items[number].row;
-  if (row > find->matmul_rows_most) return false;
-  // The softmax is in f32, whatever the matmul's type is.
-  const mp_op_t *reduction = chip_fusion_matmuls_reduction(find, number);
-  if (reduction == NULL || reduction->operands[0]->type->dtype != MP_DTYPE_F32) return false;
-  if (!mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_after_matmul)) return false;
-  if (row <= find->mixed_rows_most && op->results[0].type->dtype == MP_DTYPE_F32) return true;
-  return find->mixed_rows_most >= find->matmul_rows_most || !chip_fusion_matmuls_is_mixed(op) ||
+  if (row > find->matmul_rows_most ||
+      !mp_chip_rule(find->figures, MP_CHIP_RULE_softmax_after_matmul)) {
+    return false;
+  }
+  return row <= find->mixed_rows_most || !chip_fusion_matmuls_fills_lanes(op) ||
          !mp_chip_rule(find->figures, MP_CHIP_RULE_mixed_rows);
 }
 

@@ -10,12 +10,11 @@
 #include "topology/figures/figures.h"
 
 typedef struct {
-  int32_t lane;      // the table's dimension in the lanes; -1: any, as slices are single elements
-  double slices;     // the number of slices
-  bool is_row;       // a slice has at most one dimension of several elements: a row or part of one
-  bool is_turned;    // the table needs another layout than arrays have: it is copied first
-  bool is_stepwise;  // slices start at any lane
-  double padding;    // the table's size in such tiles, as a multiple of its size without padding
+  int32_t lane;    // the table's dimension in the lanes; -1: any, as slices are single elements
+  double slices;   // the number of slices
+  bool is_row;     // a slice has at most one dimension of several elements: a row or part of one
+  bool is_turned;  // the table needs another layout than arrays have: it is copied first
+  double padding;  // the table's size in such tiles, as a multiple of its size without padding
 } mp_lookup_t;
 
 mp_lookup_t mp_lookup_of_gather(const mp_op_t *op);

@@ -37,73 +37,6 @@ mp_matmul_operand_t mp_matmul_operand(const mp_op_t *op, uint32_t operand) {
 
 enum { MATMUL_OPERAND_DIMS_MOST = 64 };
 
-// The dimensions with more than one element: their sizes, strides and numbers.
-typedef struct {
-  uint32_t count;
-  int64_t sizes[MATMUL_OPERAND_DIMS_MOST], strides[MATMUL_OPERAND_DIMS_MOST];
-  uint32_t dims[MATMUL_OPERAND_DIMS_MOST];
-} matmul_operand_layout_t;
-
-// The layout of a transpose's result, outermost dimension first, if no element moves.
-static matmul_operand_layout_t matmul_operand_left(const mp_op_t *transpose) {
-  matmul_operand_layout_t layout = {0};
-  const mp_type_t *from = transpose->operands[0]->type;
-  const mp_index_list_t order = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
-  for (uint32_t i = 0; i < order.count; ++i) {
-    int64_t stride = 1;
-    for (uint32_t d = (uint32_t)order.values[i] + 1; d < from->rank; ++d) stride *= from->dims[d];
-    if (from->dims[order.values[i]] == 1) continue;
-    layout.sizes[layout.count] = from->dims[order.values[i]];
-    MP_ASSERT(layout.count < MATMUL_OPERAND_DIMS_MOST);
-    layout.strides[layout.count++] = stride;
-  }
-  return layout;
-}
-
-// The layout after a reshape; false: a dimension has no single stride.
-static bool matmul_operand_reshape(const matmul_operand_layout_t *layout, const mp_type_t *to,
-                                   matmul_operand_layout_t *out) {
-  uint32_t at = 0, dim = 0;
-  *out = (matmul_operand_layout_t){0};
-  while (at < layout->count && dim < to->rank) {
-    // The smallest groups of dimensions on both sides with the same number of elements.
-    const uint32_t first = at, first_dim = dim;
-    int64_t from = layout->sizes[at++], size = to->dims[dim++];
-    while (from != size) {
-      if (size < from && dim < to->rank) {
-        size *= to->dims[dim++];
-      } else if (from < size && at < layout->count) {
-        from *= layout->sizes[at++];
-      } else {
-        return false;
-      }
-    }
-    for (uint32_t i = first; i + 1 < at; ++i) {
-      if (layout->strides[i] != layout->sizes[i + 1] * layout->strides[i + 1]) return false;
-    }
-    int64_t stride = layout->strides[at - 1] * size;
-    for (uint32_t d = first_dim; d < dim; ++d) {
-      if (to->dims[d] == 1) continue;
-      stride /= to->dims[d];
-      out->dims[out->count] = d;
-      out->strides[out->count++] = stride;
-    }
-  }
-  return true;
-}
-
-// Sorts the dimensions from the outermost to the innermost.
-static void matmul_operand_sort(matmul_operand_layout_t *layout) {
-  for (uint32_t i = 1; i < layout->count; ++i) {
-    for (uint32_t j = i; j > 0 && layout->strides[j] > layout->strides[j - 1]; --j) {
-      const int64_t stride = layout->strides[j];
-      const uint32_t dim = layout->dims[j];
-      layout->strides[j] = layout->strides[j - 1], layout->dims[j] = layout->dims[j - 1];
-      layout->strides[j - 1] = stride, layout->dims[j - 1] = dim;
-    }
-  }
-}
-
 // Whether the dimensions, outermost first, are the batch, then the contracted and the other
 // dimensions, each of these together.
 static bool matmul_operand_is_contiguous(const mp_matmul_operand_t *of, const uint32_t *dims,
@@ -130,17 +63,4 @@ bool mp_matmul_is_contiguous(const mp_matmul_operand_t *of) {
     if (type->dims[d] != 1) dims[count++] = d;
   }
   return matmul_operand_is_contiguous(of, dims, count);
-}
-
-bool mp_matmul_stays_contiguous(const mp_matmul_operand_t *of, const mp_op_t *transpose) {
-  const mp_type_t *to = of->value->type;
-  if (to->rank > MATMUL_OPERAND_DIMS_MOST ||
-      transpose->results[0].type->rank > MATMUL_OPERAND_DIMS_MOST) {
-    return true;
-  }
-  const matmul_operand_layout_t left = matmul_operand_left(transpose);
-  matmul_operand_layout_t layout;
-  if (!matmul_operand_reshape(&left, to, &layout)) return false;
-  matmul_operand_sort(&layout);
-  return matmul_operand_is_contiguous(of, layout.dims, layout.count);
 }

@@ -20,8 +20,5 @@ mp_matmul_operand_t mp_matmul_operand(const mp_op_t *op, uint32_t operand);
 // Whether each matrix of the batch is contiguous: batch dimensions are outermost, and contracted
 // dimensions are adjacent, as are the others.
 bool mp_matmul_is_contiguous(const mp_matmul_operand_t *operand);
-// The same for an operand that is a reshape of a transpose's result, with the layout of the
-// transpose's operand: then no copy is needed.
-bool mp_matmul_stays_contiguous(const mp_matmul_operand_t *operand, const mp_op_t *transpose);
 
 #endif  // MINIPOD_SIM_CHIP_FUSE_MATMUL_OPERAND_H_

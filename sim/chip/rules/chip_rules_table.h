@@ -14,7 +14,7 @@
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \
   X(softmax_after_matmul, "tpu", "fuse", "the softmax of rows in f32 is fused with the matmul that makes them") \
-  X(mixed_rows, "tpu", "fuse", "no softmax joins a matmul with heads of 128 or more inside of tokens, unless its rows are short") \
+  X(mixed_rows, "tpu", "fuse", "no softmax joins a matmul with heads of 128 or more, unless its rows are short") \
   X(lone_movement, "tpu", "fuse", "reversals and strided slices are kernels of their own") \
   X(loop_constants, "tpu", "fuse", "constant initial values of loops are not stored") \
   X(scatter_selection, "tpu", "fuse", "a scatter of one element per line of a constant is a comparison per element") \
