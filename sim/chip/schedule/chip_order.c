@@ -7,7 +7,6 @@
 #include "sim/chip/schedule/chip_order_impl.h"
 
 typedef mp_chip_ordering_t order_t;
-typedef mp_chip_order_item_t item_t;
 
 // The default of `overlap.started`: how many collectives may be started at a time. The results of
 // started collectives occupy memory.
@@ -67,18 +66,11 @@ static mp_status_t chip_order_sort(order_t *o, sort_t *s) {
   return NULL;
 }
 
-// A collective matmul takes at least as long as its collective.
-static double chip_order_node_seconds(const order_t *o, const item_t *item) {
-  if (item->ring == ORDER_NONE) return item->is.seconds;
-  const double messages = o->items.items[item->ring].is.seconds;
-  return messages > item->is.seconds ? messages : item->is.seconds;
-}
-
 // A node without its inputs.
 static mp_schedule_node_t chip_order_node(const order_t *o, uint32_t item) {
   const mp_chip_collective_t *one = mp_chip_order_collective(o, item);
-  const uint32_t number = o->items.items[item].is.copy;
-  mp_schedule_node_t node = {.seconds = chip_order_node_seconds(o, &o->items.items[item]),
+  const uint32_t number = o->items.items[item].copy;
+  mp_schedule_node_t node = {.seconds = o->items.items[item].seconds,
                              .is_async = one != NULL && one->overlap == MP_OVERLAP_ASYNC,
                              .stream = MP_SCHEDULE_COLLECTIVES};
   if (number == ORDER_NONE) return node;
@@ -117,9 +109,9 @@ static mp_status_t chip_order_make_nodes(const sort_t *s, const mp_schedule_node
 static void chip_order_put(const order_t *o, mp_chip_order_t *out, uint32_t item,
                            mp_schedule_part_t part) {
   mp_chip_slot_t *slot = &out->slots[out->num_slots];
-  *slot = (mp_chip_slot_t){.item = o->items.items[item].is, .part = part};
-  if (part == MP_SCHEDULE_DONE && slot->item.collective != ORDER_NONE) {
-    slot->lost = mp_chip_order_lost_seconds(o->c, out, out->num_slots);
+  *slot = (mp_chip_slot_t){.item = &o->items.items[item], .part = part};
+  if (part == MP_SCHEDULE_DONE && slot->item->collective != ORDER_NONE) {
+    slot->lost = mp_chip_order_lost_seconds(&o->c->chip->figures, out, out->num_slots);
   }
   out->num_slots += 1;
 }
@@ -129,7 +121,7 @@ static void chip_order_put(const order_t *o, mp_chip_order_t *out, uint32_t item
 static bool chip_order_hides_nothing(const sort_t *s, const mp_schedule_slot_t *slots, uint32_t i,
                                      uint32_t num_started) {
   const uint32_t kind = mp_chip_order_kind(s->o, s->sorted[slots[i].node]);
-  if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(&s->o->c->chip->figures)) {
+  if (kind != MP_COLLECTIVE_ALL_GATHER || s->o->c->chip->figures.overlap_carried != 1) {
     return num_started == 0 && slots[i + 1].node == slots[i].node;
   }
   for (uint32_t k = i + 1; slots[k].node != slots[i].node; ++k) {
@@ -142,7 +134,7 @@ static void chip_order_put_slots(const sort_t *s, const mp_schedule_slot_t *slot
                                  mp_chip_order_t *out) {
   uint32_t num_started = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t item = s->sorted[slots[i].node], ring = s->o->items.items[item].ring;
+    const uint32_t item = s->sorted[slots[i].node], ring = s->o->items.items[item].messages;
     mp_chip_collective_t *one = mp_chip_order_collective(s->o, item);
     mp_schedule_part_t part = slots[i].part;
     if (one != NULL && part == MP_SCHEDULE_START) {

@@ -12,11 +12,14 @@ typedef struct {
   uint32_t collective;    // number of the collective; UINT32_MAX: not a collective
   uint32_t copy;          // number of the host copy; UINT32_MAX: not a host copy
   double seconds;         // estimate for the scheduler
+  bool is_matmul;         // its kernel is a matmul
   mp_ring_matmul_t ring;  // of a collective matmul
+  uint32_t messages;      // of a collective matmul: the item of its collective; else UINT32_MAX
+  uint32_t node;  // the item that stands for it in the schedule: itself, or the one it is part of
 } mp_chip_item_t;
 
 typedef struct {
-  mp_chip_item_t item;
+  const mp_chip_item_t *item;
   mp_schedule_part_t part;
   double lost;  // DONE of a collective: the seconds by which it slows down compute
 } mp_chip_slot_t;

@@ -11,7 +11,7 @@ typedef mp_chip_ordering_t order_t;
 
 // Replaces the collective by an all_reduce of the whole array. Each member slices its part from the
 // sum (reduce_scatter), or contributes its part padded with zeros (all_gather).
-static mp_status_t chip_order_combine_sum_whole(order_t *o, mp_chip_order_item_t *item,
+static mp_status_t chip_order_combine_sum_whole(order_t *o, mp_chip_item_t *item,
                                                 mp_chip_collective_t *one) {
   mp_collective_t *whole = MP_ARENA_NEW(o->c->arena, mp_collective_t);
   const uint32_t count = one->collective->num_operands;
@@ -29,9 +29,8 @@ static mp_status_t chip_order_combine_sum_whole(order_t *o, mp_chip_order_item_t
   whole->operands = operands;
   whole->digest = 0;
   one->collective = whole;
-  if (is_gather || mp_chip_order_is_too_small(o, whole))
-    one->overlap = mp_chip_order_overlap(o, whole);
-  return o->c->links->seconds(o->c->links->context, whole, &item->is.seconds);
+  one->overlap = mp_chip_order_overlap(o, whole);
+  return o->c->links->seconds(o->c->links->context, whole, &item->seconds);
 }
 
 // The elements that a member contributes.
@@ -115,7 +114,7 @@ static mp_status_t chip_order_combine_group(order_t *o, const uint32_t *leaders,
   }
   one->ops = ops;
   one->collective = all;
-  return c->links->seconds(c->links->context, all, &o->items.items[first].is.seconds);
+  return c->links->seconds(c->links->context, all, &o->items.items[first].seconds);
 }
 
 mp_status_t mp_chip_order_combine(order_t *o) {

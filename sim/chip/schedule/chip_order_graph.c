@@ -5,7 +5,7 @@
 #include "sim/work/rounds.h"
 
 typedef mp_chip_ordering_t order_t;
-typedef mp_chip_order_item_t item_t;
+typedef mp_chip_item_t item_t;
 
 // ---- what is an item ----
 
@@ -17,53 +17,40 @@ static bool chip_order_graph_is_fixed(const mp_op_t *op) {
   return role == MP_OP_ROLE_CONTROL && mp_communication_is_in(op);
 }
 
-static double chip_order_graph_block_seconds(order_t *o, const mp_block_t *block);
-
-// The estimated seconds of a loop or branch, without its collectives. A branch counts all of its
-// regions, a loop with an unknown trip count one iteration.
-static double chip_order_graph_control_seconds(order_t *o, const mp_op_t *op) {
+// The estimated seconds of a fusion, loop or branch, without its collectives. A branch counts all
+// of its regions, a loop with an unknown trip count one iteration.
+static double chip_order_graph_seconds(const order_t *o, const mp_op_t *op) {
   double seconds = 0;
-  for (uint32_t i = 0; i < op->num_regions; ++i)
-    seconds += chip_order_graph_block_seconds(o, op->regions[i]);
+  for (uint32_t i = 0; i < op->num_regions; ++i) {
+    for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
+      seconds += chip_order_graph_seconds(o, in);
+    }
+  }
   const int64_t trip_count = op->code == MP_OP_WHILE ? mp_work_rounds(op) : 1;
-  return trip_count < 0 ? seconds : seconds * (double)trip_count;
-}
-
-static double chip_order_graph_seconds(order_t *o, const mp_op_t *op) {
-  if (mp_plan_is_collective(op)) return 0;
-  if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL)
-    return chip_order_graph_control_seconds(o, op);
-  return mp_chip_order_kernel_seconds(o, op, (mp_ring_matmul_t){0});
-}
-
-static double chip_order_graph_block_seconds(order_t *o, const mp_block_t *block) {
-  double seconds = 0;
-  for (const mp_op_t *op = block->first; op != NULL; op = op->next)
-    seconds += chip_order_graph_seconds(o, op);
-  return seconds;
+  if (trip_count > 0) seconds *= (double)trip_count;
+  return seconds + mp_chip_order_kernel_seconds(o, op, (mp_ring_matmul_t){0});
 }
 
 static mp_status_t chip_order_graph_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
   mp_communication_t *c = o->c;
-  item_t item = {.is = {.op = op, .collective = ORDER_NONE, .copy = ORDER_NONE},
-                 .ring = ORDER_NONE};
+  item_t item = {.op = op, .collective = ORDER_NONE, .copy = ORDER_NONE, .messages = ORDER_NONE};
   *out_item = item.node = o->items.count;
   if (mp_plan_is_collective(op)) {
-    MP_RETURN_IF_ERROR(mp_communication_add(c, op, &item.is.collective));
-    mp_chip_collective_t *one = &c->collectives.items[item.is.collective];
+    MP_RETURN_IF_ERROR(mp_communication_add(c, op, &item.collective));
+    mp_chip_collective_t *one = &c->collectives.items[item.collective];
     one->overlap = op->code == MP_OP_EXCHANGE && !op->by_permutes
                        ? mp_overlap_order(&c->chip->figures, MP_COLLECTIVE_ALL_TO_ALL, 0)
                        : mp_chip_order_overlap(o, one->collective);
-    MP_RETURN_IF_ERROR(c->links->seconds(c->links->context, one->collective, &item.is.seconds));
+    MP_RETURN_IF_ERROR(c->links->seconds(c->links->context, one->collective, &item.seconds));
   } else if (mp_op_crosses(op)) {
-    MP_RETURN_IF_ERROR(mp_communication_add_copy(c, op, &item.is.copy));
-    item.is.seconds = c->copies.items[item.is.copy].seconds;
+    MP_RETURN_IF_ERROR(mp_communication_add_copy(c, op, &item.copy));
+    item.seconds = c->copies.items[item.copy].seconds;
   } else {
     const mp_chip_fusion_t *fusion = mp_chip_fusion_at(c->fusions, op);
     item.is_matmul = fusion != NULL && fusion->work.work_class == MP_WORK_MATMUL;
-    item.is.seconds = chip_order_graph_seconds(o, op);
+    item.seconds = chip_order_graph_seconds(o, op);
   }
-  return MP_ARRAY_PUSH(o->arena, &o->items, item);
+  return MP_ARRAY_PUSH(c->scratch, &o->items, item);
 }
 
 // Whether the op is an item: a fusion, collective, host copy, command, loop, branch, or a barrier
@@ -159,7 +146,7 @@ static mp_status_t chip_order_graph_find_items(order_t *o, const mp_block_t *blo
 static mp_status_t chip_order_graph_find_edges(order_t *o) {
   uint32_t last_fixed = ORDER_NONE;
   for (uint32_t item = 0; item < o->items.count; ++item) {
-    const mp_op_t *op = o->items.items[item].is.op;
+    const mp_op_t *op = o->items.items[item].op;
     MP_RETURN_IF_ERROR(chip_order_graph_read_all(o, op, item));
     if (!chip_order_graph_is_fixed(op)) continue;
     MP_RETURN_IF_ERROR(chip_order_graph_add_edge(o, last_fixed, item));

@@ -6,17 +6,10 @@
 #include "sim/chip/schedule/edges.h"
 
 typedef struct {
-  mp_chip_item_t is;
-  uint32_t node;  // the item that stands for it in the schedule: itself, or the one it is part of
-  uint32_t ring;  // of a collective matmul: the item of its collective; else UINT32_MAX
-  bool is_matmul;
-} mp_chip_order_item_t;
-
-typedef struct {
   mp_communication_t *c;
-  mp_arena_t *arena;  // released with the ordering
-  MP_ARRAY(mp_chip_order_item_t) items;
-  MP_ARRAY(mp_edge_t) edges;  // dependencies between items, sorted by `to`
+  mp_arena_t *arena;               // released with the ordering
+  MP_ARRAY(mp_chip_item_t) items;  // in the scratch of `c`: slots point to them
+  MP_ARRAY(mp_edge_t) edges;       // dependencies between items, sorted by `to`
 } mp_chip_ordering_t;
 
 #define ORDER_NONE UINT32_MAX
@@ -83,7 +76,7 @@ MP_NODISCARD mp_status_t mp_chip_order_combine(mp_chip_ordering_t *o);
 
 // The seconds by which the collective that ends at the slot `end` slows down the work that overlaps
 // with it: on a GPU it takes multiprocessors.
-double mp_chip_order_lost_seconds(const mp_communication_t *c, const mp_chip_order_t *order,
+double mp_chip_order_lost_seconds(const mp_chip_figures_t *figures, const mp_chip_order_t *order,
                                   uint32_t end);
 
 #endif  // MINIPOD_SIM_CHIP_SCHEDULE_CHIP_ORDER_IMPL_H_

@@ -4,7 +4,7 @@
 #include "sim/chip/schedule/chip_order_impl.h"
 
 mp_chip_collective_t *mp_chip_order_collective(const mp_chip_ordering_t *o, uint32_t item) {
-  const uint32_t number = o->items.items[item].is.collective;
+  const uint32_t number = o->items.items[item].collective;
   if (number == ORDER_NONE) return NULL;
   MP_ASSERT(number < o->c->collectives.count);
   return &o->c->collectives.items[number];

@@ -3,14 +3,14 @@
 #include "sim/chip/schedule/chip_order_impl.h"
 
 typedef mp_chip_ordering_t order_t;
-typedef mp_chip_order_item_t item_t;
+typedef mp_chip_item_t item_t;
 
 // Whether an item is a kernel other than a matmul: it may run between a carried value and a
 // pipelined collective.
 static bool chip_order_pipeline_is_light(const item_t *item) {
   const bool is_work =
-      item->is.copy == ORDER_NONE && mp_op_info(item->is.op->code)->role == MP_OP_ROLE_KERNEL;
-  return is_work && !item->is_matmul && item->is.collective == ORDER_NONE;
+      item->copy == ORDER_NONE && mp_op_info(item->op->code)->role == MP_OP_ROLE_KERNEL;
+  return is_work && !item->is_matmul && item->collective == ORDER_NONE;
 }
 
 // For each item, whether all items that it depends on in the block are light; with `is_back`,
@@ -35,7 +35,7 @@ static bool chip_order_pipeline_fetches_early(const order_t *o) {
 }
 
 static bool chip_order_pipeline_is_fetch(const order_t *o, uint32_t item) {
-  const uint32_t copy = o->items.items[item].is.copy;
+  const uint32_t copy = o->items.items[item].copy;
   return copy != ORDER_NONE && !o->c->copies.items[copy].is_to_host;
 }
 

@@ -38,7 +38,7 @@ static ring_t chip_order_ring_of(const order_t *o, uint32_t item) {
 
 // The matmul's seconds at the chip's peak rate.
 static double chip_order_ring_matmul(const order_t *o, uint32_t matmul) {
-  const mp_work_t *work = &mp_chip_fusion_at(o->c->fusions, o->items.items[matmul].is.op)->work;
+  const mp_work_t *work = &mp_chip_fusion_at(o->c->fusions, o->items.items[matmul].op)->work;
   return work->flops / o->c->chip->flops[mp_chip_flop_kind(work->matmul.dtype)];
 }
 

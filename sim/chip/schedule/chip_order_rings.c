@@ -1,12 +1,14 @@
 // Finds the collective matmuls: a part of an operand, or of the sum, moves around a ring of devices
 // while the matmul computes another part.
+#include <math.h>
+
 #include "sim/base/assert.h"
 #include "sim/chip/schedule/chip_order_impl.h"
 
 typedef mp_chip_ordering_t order_t;
 
 static const mp_op_t *chip_order_rings_hero(const order_t *o, uint32_t matmul) {
-  return mp_chip_fusion_at(o->c->fusions, o->items.items[matmul].is.op)->hero;
+  return mp_chip_fusion_at(o->c->fusions, o->items.items[matmul].op)->hero;
 }
 
 // ---- the gathered operand ----
@@ -99,7 +101,7 @@ static uint32_t chip_order_rings_gather_of(const rings_t *r, uint32_t matmul, ui
   for (uint32_t e = r->inputs.first[matmul]; e < r->inputs.first[matmul + 1]; ++e) {
     const uint32_t from = r->inputs.nodes[e];
     if (mp_chip_order_kind(r->o, from) != MP_COLLECTIVE_ALL_GATHER) continue;
-    const mp_op_t *gather = r->o->items.items[from].is.op;
+    const mp_op_t *gather = r->o->items.items[from].op;
     if (chip_order_rings_is_gathered(operands[operand], gather)) return from;
     const bool is_other = chip_order_rings_is_gathered(operands[1 - operand], gather);
     if (gather->by_permutes && !is_other) hidden = from;
@@ -119,12 +121,12 @@ static mp_chip_ring_choice_t chip_order_rings_choice(const rings_t *r, uint32_t 
 
 // ---- rings ----
 
-// Makes the matmul a collective matmul, whose parts take longer than the whole. `is_last`: all
-// matmuls that need the collective are collective matmuls.
+// Makes the matmul a collective matmul, whose parts take longer than the whole, and no less than
+// the messages. `is_last`: all matmuls that need the collective are collective matmuls.
 static mp_status_t chip_order_rings_make(order_t *o, uint32_t matmul, uint32_t collective,
                                          bool is_last) {
-  mp_chip_item_t *item = &o->items.items[matmul].is;
-  const mp_op_t *messages = o->items.items[collective].is.op;
+  mp_chip_item_t *item = &o->items.items[matmul];
+  const mp_op_t *messages = o->items.items[collective].op;
   const mp_collective_t *one = mp_chip_order_collective(o, collective)->collective;
   item->ring = (mp_ring_matmul_t){MP_RING_OF_SCATTERS, mp_chip_order_num_members(one)};
   if (one->kind != MP_COLLECTIVE_REDUCE_SCATTER) {
@@ -132,8 +134,9 @@ static mp_status_t chip_order_rings_make(order_t *o, uint32_t matmul, uint32_t c
     const bool is_summed = chip_order_rings_is_summed(hero, messages, one->dimension);
     item->ring.kind = is_summed ? MP_RING_OF_SUMS : MP_RING_OF_SLICES;
   }
-  item->seconds = mp_chip_order_kernel_seconds(o, item->op, item->ring);
-  o->items.items[matmul].ring = collective;
+  item->seconds = fmax(mp_chip_order_kernel_seconds(o, item->op, item->ring),
+                       o->items.items[collective].seconds);
+  item->messages = collective;
   o->items.items[collective].node = matmul;
   const mp_memory_ring_t ring = {.matmul = item->op,
                                  .collective = messages,
@@ -145,11 +148,11 @@ static mp_status_t chip_order_rings_make(order_t *o, uint32_t matmul, uint32_t c
 // If a sum has several terms, each collective matmul has a copy of the reduce_scatter. The others
 // still need the original.
 static mp_status_t chip_order_rings_copy(order_t *o, uint32_t collective, uint32_t *out_item) {
-  mp_chip_order_item_t item = o->items.items[collective];
-  MP_RETURN_IF_ERROR(mp_communication_add(o->c, item.is.op, &item.is.collective));
-  o->c->collectives.items[item.is.collective].overlap = MP_OVERLAP_DECOMPOSED;
+  mp_chip_item_t item = o->items.items[collective];
+  MP_RETURN_IF_ERROR(mp_communication_add(o->c, item.op, &item.collective));
+  o->c->collectives.items[item.collective].overlap = MP_OVERLAP_DECOMPOSED;
   *out_item = o->items.count;
-  return MP_ARRAY_PUSH(o->arena, &o->items, item);
+  return MP_ARRAY_PUSH(o->c->scratch, &o->items, item);
 }
 
 static bool chip_order_rings_is_decomposed(const order_t *o, uint32_t item) {

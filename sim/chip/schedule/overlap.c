@@ -13,17 +13,6 @@ const char *mp_overlap_name(mp_overlap_t order) {
   return k_order_names[order];
 }
 
-// A kind of collective, how far it may overlap on TPUs, and on GPUs.
-#define KINDS(X)                       \
-  X(ALL_REDUCE, SYNC, ASYNC)           \
-  X(ALL_GATHER, DECOMPOSED, ASYNC)     \
-  X(REDUCE_SCATTER, DECOMPOSED, ASYNC) \
-  X(ALL_TO_ALL, SYNC, ASYNC)           \
-  X(PERMUTE, ASYNC, ASYNC)             \
-  X(BROADCAST, SYNC, ASYNC)            \
-  X(RAGGED_ALL_TO_ALL, SYNC, ASYNC)    \
-  X(EXCHANGE, ASYNC, ASYNC)
-
 // The overlap of a kind that the chip's file sets instead; NAN: none.
 static double overlap_figure(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
   if (kind == MP_COLLECTIVE_ALL_REDUCE) return figures->overlap_all_reduce;
@@ -32,24 +21,23 @@ static double overlap_figure(const mp_chip_figures_t *figures, mp_collective_kin
   return is_permute ? figures->overlap_permute : NAN;
 }
 
-static mp_overlap_t overlap_of(const mp_chip_figures_t *figures, double figure, mp_overlap_t on_tpu,
-                               mp_overlap_t on_gpu) {
-  if (figure >= 0 && figure < MP_OVERLAP_COUNT) return (mp_overlap_t)figure;
-  if (figures->compiler == MP_CHIP_COMPILER_TPU) return on_tpu;
-  return figures->compiler == MP_CHIP_COMPILER_GPU ? on_gpu : MP_OVERLAP_SYNC;
-}
-
+// The table of README.md.
 static mp_overlap_t overlap_of_kind(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
+  const double figure = overlap_figure(figures, kind);
+  if (figure >= 0 && figure < MP_OVERLAP_COUNT) return (mp_overlap_t)figure;
+  if (kind == MP_COLLECTIVE_SEND_RECV) return MP_OVERLAP_SYNC;
+  if (figures->compiler == MP_CHIP_COMPILER_GPU) return MP_OVERLAP_ASYNC;
+  if (figures->compiler != MP_CHIP_COMPILER_TPU) return MP_OVERLAP_SYNC;
   switch (kind) {
-#define OVERLAP_CASE(name, tpu, gpu) \
-  case MP_COLLECTIVE_##name:         \
-    return overlap_of(figures, overlap_figure(figures, kind), MP_OVERLAP_##tpu, MP_OVERLAP_##gpu);
-    KINDS(OVERLAP_CASE)
-#undef OVERLAP_CASE
-    case MP_COLLECTIVE_SEND_RECV:
-      break;
+    case MP_COLLECTIVE_ALL_GATHER:
+    case MP_COLLECTIVE_REDUCE_SCATTER:
+      return MP_OVERLAP_DECOMPOSED;
+    case MP_COLLECTIVE_PERMUTE:
+    case MP_COLLECTIVE_EXCHANGE:
+      return MP_OVERLAP_ASYNC;
+    default:
+      return MP_OVERLAP_SYNC;
   }
-  return MP_OVERLAP_SYNC;
 }
 
 mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
@@ -69,10 +57,6 @@ bool mp_overlap_ring_is_faster(const mp_chip_figures_t *figures, const mp_overla
   const double least = mp_figure_or(figures->overlap_ring_work, 0) * ring->message;
   return ring->members > 2 * (has_dims ? ring->num_dims : 1) && ring->matmul >= least &&
          mp_chip_rule(figures, MP_CHIP_RULE_collective_matmul);
-}
-
-bool mp_overlap_is_carried(const mp_chip_figures_t *figures) {
-  return figures->overlap_carried == 1;
 }
 
 bool mp_overlap_sums_whole(const mp_chip_figures_t *figures, mp_collective_kind_t kind,

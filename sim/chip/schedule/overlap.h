@@ -44,9 +44,6 @@ typedef struct {
 // collective.
 bool mp_overlap_ring_is_faster(const mp_chip_figures_t *figures, const mp_overlap_ring_t *ring);
 
-// Whether only kernels of matmuls carry all_gathers: an all_gather that overlaps with none is SYNC.
-bool mp_overlap_is_carried(const mp_chip_figures_t *figures);
-
 // Whether a collective that is not decomposed becomes an all_reduce of the whole array: on TPUs an
 // all_gather whose parts have fewer `elements` than a row of lanes, and, if the chip's file says
 // so, collectives of all devices.

@@ -8,7 +8,12 @@
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 
-typedef MP_ARRAY(uint32_t) numbers_t;
+// Ready nodes: the ends of async ones by stream, and the others.
+enum { SCHEDULE_WHOLE = MP_SCHEDULE_STREAMS, SCHEDULE_SETS };
+
+typedef struct {
+  uint32_t count, end;  // ranks of the set are below `end`
+} ready_t;
 
 // An async node whose end is placed, and whose start is not.
 typedef struct {
@@ -23,9 +28,8 @@ typedef struct {
   uint32_t *num_users;  // [num_nodes] the node's readers that are not placed yet
   uint32_t *ranks;      // [num_nodes] nodes of higher rank run later
   uint32_t *of_rank;    // [num_nodes] the node of a rank
-  numbers_t ready;      // a heap of ranks of nodes
-  // The same for the ends of async nodes, by stream.
-  numbers_t ready_ends[MP_SCHEDULE_STREAMS];
+  bool *is_ready;       // [num_nodes] by rank: all readers of the node are placed, it is not
+  ready_t ready[SCHEDULE_SETS];
   MP_ARRAY(pending_t) pending;  // in the order in which their ends were placed
   uint32_t num_started;         // the pending collectives
   double now;
@@ -35,60 +39,53 @@ typedef struct {
   uint32_t first;                       // the first filled slot
 } sweep_t;
 
-// ---- heaps of numbers, the largest first ----
+// ---- ready nodes ----
 
-static mp_status_t schedule_push(mp_arena_t *arena, numbers_t *heap, uint32_t number) {
-  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, heap, number));
-  uint32_t at = heap->count - 1;
-  while (at > 0 && heap->items[(at - 1) / 2] < number) {
-    heap->items[at] = heap->items[(at - 1) / 2];
-    at = (at - 1) / 2;
-  }
-  heap->items[at] = number;
-  return NULL;
+// The set of a node that may be placed.
+static uint8_t schedule_set(const sweep_t *s, uint32_t node) {
+  return s->nodes[node].is_async ? (uint8_t)s->nodes[node].stream : SCHEDULE_WHOLE;
 }
 
-static uint32_t schedule_pop(numbers_t *heap) {
-  uint32_t *items = heap->items;
-  const uint32_t first = items[0], last = items[--heap->count];
-  uint32_t at = 0;
-  for (uint32_t child = 1; child < heap->count; child = 2 * at + 1) {
-    if (child + 1 < heap->count && items[child + 1] > items[child]) ++child;
-    if (items[child] < last) break;
-    items[at] = items[child];
-    at = child;
-  }
-  items[at] = last;
-  return first;
+static void schedule_push(sweep_t *s, uint32_t node) {
+  const uint32_t rank = s->ranks[node];
+  ready_t *ready = &s->ready[schedule_set(s, node)];
+  s->is_ready[rank] = true;
+  ready->count += 1;
+  if (rank >= ready->end) ready->end = rank + 1;
+}
+
+// The ready node of the highest rank.
+static uint32_t schedule_pop(sweep_t *s, uint8_t set) {
+  ready_t *ready = &s->ready[set];
+  do {
+    MP_ASSERT(ready->end > 0);
+    ready->end -= 1;
+  } while (!s->is_ready[ready->end] || schedule_set(s, s->of_rank[ready->end]) != set);
+  s->is_ready[ready->end] = false;
+  ready->count -= 1;
+  return s->of_rank[ready->end];
 }
 
 // ---- placing nodes ----
 
-// The heap of a node that may be placed.
-static numbers_t *schedule_heap(sweep_t *s, uint32_t node) {
-  return s->nodes[node].is_async ? &s->ready_ends[s->nodes[node].stream] : &s->ready;
-}
-
 // The node is placed: inputs whose readers are all placed may be placed next.
-static mp_status_t schedule_release(sweep_t *s, uint32_t node) {
+static void schedule_release(sweep_t *s, uint32_t node) {
   for (uint32_t i = 0; i < s->nodes[node].num_inputs; ++i) {
     const uint32_t input = s->nodes[node].inputs[i];
     MP_ASSERT(input < node && s->num_users[input] > 0);
-    if (--s->num_users[input] != 0) continue;
-    MP_RETURN_IF_ERROR(schedule_push(s->scratch, schedule_heap(s, input), s->ranks[input]));
+    if (--s->num_users[input] == 0) schedule_push(s, input);
   }
-  return NULL;
 }
 
 static void schedule_put(sweep_t *s, uint32_t node, mp_schedule_part_t part) {
   s->slots[--s->first] = (mp_schedule_slot_t){node, part};
 }
 
-static mp_status_t schedule_put_whole(sweep_t *s) {
-  const uint32_t node = s->of_rank[schedule_pop(&s->ready)];
+static void schedule_put_whole(sweep_t *s) {
+  const uint32_t node = schedule_pop(s, SCHEDULE_WHOLE);
   schedule_put(s, node, MP_SCHEDULE_ALL);
   s->now += s->nodes[node].seconds;
-  return schedule_release(s, node);
+  schedule_release(s, node);
 }
 
 // When a stream is free; for collectives the track that is free first.
@@ -103,7 +100,7 @@ static double *schedule_track(sweep_t *s, mp_schedule_stream_t stream) {
 
 // Places the end of an async node. It runs as soon as its track is free.
 static mp_status_t schedule_put_end(sweep_t *s, mp_schedule_stream_t stream) {
-  const uint32_t node = s->of_rank[schedule_pop(&s->ready_ends[stream])];
+  const uint32_t node = schedule_pop(s, (uint8_t)stream);
   double *track = schedule_track(s, stream);
   schedule_put(s, node, MP_SCHEDULE_DONE);
   s->num_started += stream == MP_SCHEDULE_COLLECTIVES;
@@ -119,30 +116,33 @@ static uint32_t schedule_next_start(const sweep_t *s) {
   return next;
 }
 
-static mp_status_t schedule_put_start(sweep_t *s, uint32_t at) {
+static void schedule_put_start(sweep_t *s, uint32_t at) {
   const pending_t one = s->pending.items[at];
   s->pending.count -= 1;
   s->num_started -= s->nodes[one.node].stream == MP_SCHEDULE_COLLECTIVES;
   for (uint32_t i = at; i < s->pending.count; ++i) s->pending.items[i] = s->pending.items[i + 1];
   schedule_put(s, one.node, MP_SCHEDULE_START);
   s->now = fmax(s->now, one.due);  // the device waits for the part that nothing hides
-  return schedule_release(s, one.node);
+  schedule_release(s, one.node);
 }
 
 // Places the next slot: a start that is due, else an end, else a whole node by rank. A start that
 // is not due only if nothing else is left.
 static mp_status_t schedule_step(sweep_t *s) {
   const uint32_t next = schedule_next_start(s);
-  const bool has_pending = s->pending.count != 0;
-  if (has_pending && s->pending.items[next].due <= s->now) return schedule_put_start(s, next);
-  for (int stream = MP_SCHEDULE_STREAMS - 1; stream >= 0; --stream) {
+  const bool is_due = s->pending.count != 0 && s->pending.items[next].due <= s->now;
+  for (int stream = MP_SCHEDULE_STREAMS - 1; stream >= 0 && !is_due; --stream) {
     const bool is_full =
         stream == MP_SCHEDULE_COLLECTIVES && s->num_started >= s->limits->most_started;
-    if (s->ready_ends[stream].count == 0 || is_full) continue;
+    if (s->ready[stream].count == 0 || is_full) continue;
     return schedule_put_end(s, (mp_schedule_stream_t)stream);
   }
-  if (s->ready.count != 0) return schedule_put_whole(s);
-  return schedule_put_start(s, next);
+  if (!is_due && s->ready[SCHEDULE_WHOLE].count != 0) {
+    schedule_put_whole(s);
+  } else {
+    schedule_put_start(s, next);
+  }
+  return NULL;
 }
 
 // ---- ranks ----
@@ -189,11 +189,10 @@ static mp_status_t schedule_begin(sweep_t *s, uint32_t num_nodes) {
     for (uint32_t i = 0; i < s->nodes[n].num_inputs; ++i) s->num_users[s->nodes[n].inputs[i]] += 1;
   }
   for (uint32_t n = 0; n < num_nodes; ++n) {
-    if (s->num_users[n] != 0) continue;
-    MP_RETURN_IF_ERROR(schedule_push(s->scratch, schedule_heap(s, n), s->ranks[n]));
+    if (s->num_users[n] == 0) schedule_push(s, n);
   }
   while (s->first != 0) MP_RETURN_IF_ERROR(schedule_step(s));
-  MP_ASSERT(s->pending.count == 0 && s->num_started == 0 && s->ready.count == 0);
+  MP_ASSERT(s->pending.count == 0 && s->num_started == 0);
   return NULL;
 }
 
@@ -202,11 +201,13 @@ static mp_status_t schedule_sweep(sweep_t *s, uint32_t num_nodes) {
   s->tracks = MP_ARENA_ARRAY(s->scratch, double, s->limits->num_tracks);
   s->ranks = MP_ARENA_ARRAY(s->scratch, uint32_t, (size_t)num_nodes + 1);
   s->of_rank = MP_ARENA_ARRAY(s->scratch, uint32_t, (size_t)num_nodes + 1);
+  s->is_ready = MP_ARENA_ARRAY(s->scratch, bool, (size_t)num_nodes + 1);
   MP_RETURN_IF_NULL(s->num_users);
   MP_RETURN_IF_NULL(s->ranks);
   MP_RETURN_IF_NULL(s->of_rank);
-  MP_RETURN_IF_ERROR(schedule_rank(s, num_nodes));
+  MP_RETURN_IF_NULL(s->is_ready);
   MP_RETURN_IF_NULL(s->tracks);
+  MP_RETURN_IF_ERROR(schedule_rank(s, num_nodes));
   return schedule_begin(s, num_nodes);
 }
 

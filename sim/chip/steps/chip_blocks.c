@@ -54,7 +54,7 @@ static mp_status_t chip_blocks_op(mp_chip_builder_t *b, const mp_op_t *op,
 }
 
 static mp_status_t chip_blocks_slot(mp_chip_builder_t *b, const mp_chip_slot_t *slot) {
-  const mp_chip_item_t *item = &slot->item;
+  const mp_chip_item_t *item = slot->item;
   if (item->copy != UINT32_MAX) {
     if (slot->part != MP_SCHEDULE_DONE) MP_RETURN_IF_ERROR(mp_chip_begin_copy(b, item->copy));
     return slot->part == MP_SCHEDULE_START ? NULL : mp_chip_await_copy(b, item->copy);

@@ -133,7 +133,7 @@ static void what_is_no_ring_is_done_as_figures_say(void **state) {
   const mp_collective_kind_t gather = MP_COLLECTIVE_ALL_GATHER;
   const mp_collective_kind_t scatter = MP_COLLECTIVE_REDUCE_SCATTER;
   assert_int_equal(mp_overlap_without_ring(&figures, scatter), MP_OVERLAP_ASYNC);
-  assert_false(mp_overlap_is_carried(&figures));
+  assert_false(figures.overlap_carried == 1);
   assert_false(mp_overlap_sums_whole(&figures, scatter, 64, 4096, true));
   figures.compiler = MP_CHIP_COMPILER_TPU;
   figures.overlap_ring_members = 32;
@@ -144,7 +144,7 @@ static void what_is_no_ring_is_done_as_figures_say(void **state) {
   assert_int_equal(mp_overlap_order(&figures, gather, 33), MP_OVERLAP_SYNC);
   assert_int_equal(mp_overlap_order(&figures, gather, 32), MP_OVERLAP_DECOMPOSED);
   figures.overlap_carried = figures.overlap_whole_sums = figures.overlap_whole_gathers = 1;
-  assert_true(mp_overlap_is_carried(&figures));
+  assert_true(figures.overlap_carried == 1);
   assert_true(mp_overlap_sums_whole(&figures, scatter, 16, 4096, true));
   assert_false(mp_overlap_sums_whole(&figures, scatter, 16, 4096, false));
   assert_true(mp_overlap_sums_whole(&figures, gather, 33, 4096, true));
@@ -259,17 +259,17 @@ static void flags_change_what_a_compiler_does(void **state) {
   assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_SYNC);
   assert_ok(mp_chip_figures_take_flags(MP_STR(FLAG "=true"), &figures));
   assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_ASYNC);
-  assert_true(mp_overlap_is_carried(&figures));
+  assert_true(figures.overlap_carried == 1);
   assert_ok(mp_chip_figures_take_flags(MP_STR(FLAG "=true," FLAG "=false"), &figures));
   assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_SYNC);
   // Of another compiler: nothing.
   assert_ok(mp_chip_figures_find(MP_STR("h100"), &figures));
   assert_ok(mp_chip_figures_take_flags(MP_STR(FLAG "=true"), &figures));
-  assert_false(mp_overlap_is_carried(&figures));
+  assert_false(figures.overlap_carried == 1);
   assert_ok(mp_chip_figures_find(MP_STR("v6e"), &figures));
   assert_true(isfinite(figures.overlap_ring_work));
   assert_ok(mp_chip_figures_take_flags(MP_STR(RINGS "=1000000," FLAG "=true"), &figures));
-  assert_true(isinf(figures.overlap_ring_work) && mp_overlap_is_carried(&figures));
+  assert_true(isinf(figures.overlap_ring_work) && figures.overlap_carried == 1);
   static const char *const wrong[] = {"xla_foo=true", FLAG,         FLAG "=1", ",",
                                       "=true",        RINGS "=512", RINGS};
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
