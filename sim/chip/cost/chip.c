@@ -134,6 +134,12 @@ mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   return NULL;
 }
 
+double mp_chip_memory_latency(const mp_chip_t *chip, double bytes) {
+  if (bytes == 0) return 0;
+  const double ramp = fmin(bytes, mp_figure_or(chip->figures.memory_ramp, 0));
+  return mp_figure_or(chip->figures.memory_latency, 0) + ramp / chip->memory_bandwidth;
+}
+
 // ---- element types ----
 
 mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype) {

@@ -37,6 +37,10 @@ MP_NODISCARD mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *
 // The kind of rate for matmuls of elements of this type.
 mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype);
 
+// What a kernel that moves so many bytes waits for its memory with nothing beside: its latency, and
+// the first window that is read and the last one that is written.
+double mp_chip_memory_latency(const mp_chip_t *chip, double bytes);
+
 // Changes the efficiencies of the classes that a calibration names: lines of the form `class:
 // efficiency`, and comments after a #. `origin` is the text's name in messages. INVALID_ARGUMENT
 // "<origin>:<line>: ..." for an unknown class (with the nearest one), a number outside of (0, 1],

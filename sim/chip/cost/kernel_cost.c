@@ -10,14 +10,6 @@
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/rules/chip_rules.h"
 
-// The latency of memory, and the time of the first read window and the last written one, with which
-// nothing overlaps.
-double mp_kernel_memory_latency(const mp_chip_t *chip, double bytes) {
-  if (bytes == 0) return 0;
-  const double ramp = fmin(bytes, mp_figure_or(chip->figures.memory_ramp, 0));
-  return mp_figure_or(chip->figures.memory_latency, 0) + ramp / chip->memory_bandwidth;
-}
-
 // The parts so far, and the longest one.
 static void kernel_cost_take(mp_kernel_time_t *time, double seconds, mp_kernel_part_t part,
                              const mp_op_t *op) {
@@ -32,13 +24,13 @@ static mp_kernel_time_t kernel_cost_stream(const mp_chip_t *chip, double bytes,
   *out_latency = is_near ? chip->figures.vmem_latency : chip->op_latency;
   mp_kernel_time_t time = {*out_latency, is_near ? MP_KERNEL_VMEM_LATENCY : MP_KERNEL_LATENCY,
                            NULL};
-  kernel_cost_take(&time, mp_kernel_memory_latency(chip, bytes), MP_KERNEL_MEMORY_LATENCY, NULL);
+  kernel_cost_take(&time, mp_chip_memory_latency(chip, bytes), MP_KERNEL_MEMORY_LATENCY, NULL);
   kernel_cost_take(&time, bytes / chip->memory_bandwidth, MP_KERNEL_BYTES, NULL);
   return time;
 }
 
 static double kernel_cost_memory(const mp_chip_t *chip, double bytes) {
-  return mp_kernel_memory_latency(chip, bytes) + bytes / chip->memory_bandwidth;
+  return mp_chip_memory_latency(chip, bytes) + bytes / chip->memory_bandwidth;
 }
 
 mp_kernel_time_t mp_kernel_scalar_time(const mp_chip_t *chip) {

@@ -37,7 +37,4 @@ double mp_kernel_flops(const mp_chip_t *chip, const mp_chip_fusion_t *fusion);
 mp_kernel_time_t mp_kernel_copy_time(const mp_chip_t *chip, double bytes);
 mp_kernel_time_t mp_kernel_scalar_time(const mp_chip_t *chip);
 
-// The seconds that a kernel of so many bytes waits for memory while nothing overlaps.
-double mp_kernel_memory_latency(const mp_chip_t *chip, double bytes);
-
 #endif  // MINIPOD_SIM_CHIP_COST_KERNEL_COST_H_

@@ -168,11 +168,12 @@ static double matmul_tpu_ramp(const mp_chip_t *chip, const mp_matmul_kernel_t *k
 
 double mp_matmul_tpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
   const mp_work_matmul_t *matmul = kernel->matmul;
-  const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
   if (matmul->m * matmul->n * matmul->k * matmul->batch <= 0) return chip->op_latency;
   if (matmul_tpu_is_vector(chip, matmul)) {
     const double flops = 2 * matmul->batch * matmul->m * matmul->n * matmul->k;
     const double vector = kernel->vector_seconds + flops / chip->vector_flops;
+    const double memory = mp_chip_memory_latency(chip, kernel->bytes) +
+                          kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
     return fmax(vector / kernel->efficiency, memory) + chip->op_latency;
   }
   const mp_matmul_tpu_t p = matmul_tpu_of(chip, kernel);

@@ -23,7 +23,7 @@ static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_chip_kern
   const double memory =
       kernel->bytes / chip->memory_bandwidth / chip->efficiency[kernel->work_class];
   double latency = kernel->work_class == MP_WORK_SCALAR ? chip->scalar_latency : chip->op_latency;
-  latency += mp_kernel_memory_latency(chip, kernel->bytes);
+  latency += mp_chip_memory_latency(chip, kernel->bytes);
   const double busy = kernel->seconds - latency;
   if (busy <= latency) return MP_BOUND_LATENCY;
   return memory >= 0.999 * busy ? MP_BOUND_MEMORY : MP_BOUND_COMPUTE;

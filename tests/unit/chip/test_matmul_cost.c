@@ -433,7 +433,8 @@ static void vectors_by_matrices_wait_for_memory(void **state) {
   const sample_t sample = {"v5e", MP_DTYPE_BF16, 1, 1, 8192, 8192, 0};
   const mp_work_matmul_t matmul = matmul_of(&sample);
   const double bytes = 2.0 * 8192 * 8192;
-  const double seconds = bytes / chip.memory_bandwidth + chip.op_latency;
+  const double seconds =
+      mp_chip_memory_latency(&chip, bytes) + bytes / chip.memory_bandwidth + chip.op_latency;
   assert_float_equal(us_of(&chip, &matmul, bytes), seconds * 1e6, 1e-6);
 }
 
