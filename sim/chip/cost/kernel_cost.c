@@ -238,6 +238,33 @@ static mp_matmul_streams_t kernel_cost_streams(const mp_chip_t *chip,
   return streams;
 }
 
+// The elements of a matmul's operand that ops other than converts compute as the kernel reads it.
+static double kernel_cost_computed(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
+                                   const mp_chip_fusion_t *fusion, mp_chip_fusion_side_t side) {
+  double most = 0;
+  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
+    const mp_chip_fusion_member_t *member = &fusions->members.items[at];
+    const mp_op_t *op = member->op;
+    at = member->next;
+    if (member->sides != side || op->code == MP_OP_CONVERT) continue;
+    if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) continue;
+    most = fmax(most, mp_chip_fusion_op_count(op) * mp_vmem_padding(chip, op));
+  }
+  return most;
+}
+
+// The least seconds of a matmul with computed operands: they are stored in VMEM, with an operation,
+// before the units read them, and transfers do not overlap with that.
+static double kernel_cost_least(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
+                                const mp_chip_fusion_t *fusion, double bytes) {
+  enum { TILE = 1024 };
+  const double elements = kernel_cost_computed(chip, fusions, fusion, MP_CHIP_FUSION_LHS) +
+                          kernel_cost_computed(chip, fusions, fusion, MP_CHIP_FUSION_RHS);
+  if (elements == 0 || !mp_matmul_is_tpu(chip)) return 0;
+  const double each = mp_figure_or(chip->figures.vmem_store, 0) / TILE + 1 / mp_vector_rate(chip);
+  return elements * each + bytes / mp_matmul_bandwidth(chip) + chip->op_latency;
+}
+
 static double kernel_cost_matmul(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                  const mp_chip_fusion_t *fusion, double bytes,
                                  const kernel_parts_t *parts) {
@@ -256,7 +283,8 @@ static double kernel_cost_matmul(const mp_chip_t *chip, const mp_chip_fusions_t 
     matmul.inner_streams = &inner_streams;
     matmul.inner_seconds = mp_matmul_inner_seconds(chip, &fusion->inner, &inner_streams);
   }
-  return steps / efficiency + mp_matmul_seconds(chip, &matmul);
+  const double least = kernel_cost_least(chip, fusions, fusion, bytes);
+  return steps / efficiency + fmax(mp_matmul_seconds(chip, &matmul), least);
 }
 
 double mp_kernel_flops(const mp_chip_t *chip, const mp_chip_fusion_t *fusion) {
