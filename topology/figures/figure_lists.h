@@ -30,9 +30,6 @@
   X(MP_MATMUL_WRITE_NARROW, "narrow",                              \
     "share of the bandwidth, results of up to 2 bytes an element") \
   X(MP_MATMUL_WRITE_WIDE, "wide", "the same, wider results")
-#define MP_MATMUL_AGAIN_MEMBERS(X)                                                      \
-  X(MP_MATMUL_AGAIN_FULL, "full", "ns per 8 x 128 results in rows that fill the lanes") \
-  X(MP_MATMUL_AGAIN_OTHER, "other", "the same, other rows")
 
 // JAX's splash kernels on TPUs, such as `attention.splash_forward`
 // (sim/chip/cost/attention_cost.c).
@@ -107,7 +104,6 @@
   X(MATMUL_TILE)           \
   X(MATMUL_RATES)          \
   X(MATMUL_WRITE)          \
-  X(MATMUL_AGAIN)          \
   X(ATTENTION_TPU)         \
   X(ATTENTION_GPU)         \
   X(ATTENTION_HEADS)       \

@@ -75,7 +75,6 @@ typedef enum {
   X(matmul_fetch, "matmul.fetch", TIME, "latency of an operand's window")                     \
   X(matmul_tile, "matmul.tile", MATMUL_TILE, "the unit")                                      \
   X(matmul_rows, "matmul.rows", TIME, "8 x 128 results with their softmax in the kernel")     \
-  X(matmul_rows_again, "matmul.rows_again", MATMUL_AGAIN, "the same of recomputed rows")      \
   X(matmul_inner_write, "matmul.inner_write", NUMBER, "times `write`, for an inner product")  \
   X(matmul_ragged, "matmul.ragged", TIME, "128 rows of one group, in addition")               \
   X(matmul_images, "matmul.images", TIME, "8 x 128 results with images in the lanes")         \
@@ -121,10 +120,6 @@ typedef enum {
   X(vmem_reduce, "vmem.reduce", TIME, "reducing their lanes")                                    \
   X(vmem_broadcast, "vmem.broadcast", TIME, "filling the lanes of each row")                     \
   X(vmem_lanes_latency, "vmem.lanes_latency", TIME, "until the first of these is done")          \
-  X(vmem_chain, "vmem.chain", TIME, "adding to a sum that was added to before")                  \
-  X(vmem_rows, "vmem.rows", TIME, "writing them to rows of other tiles")                         \
-  X(vmem_columns, "vmem.columns", TIME, "the same to lanes of others")                           \
-  X(vmem_in_place, "vmem.in_place", TIME, "waiting for functions, written over an operand")      \
   X(vmem_transpose, "vmem.transpose", TIME, "exchanging lanes and sublanes")                     \
   X(gather_slice, "gather.slice", TIME, "least time per slice")                                  \
   X(gather_apart, "gather.apart", NUMBER, "from this many slices on: SparseCores")               \
@@ -216,7 +211,6 @@ typedef enum {
 #define MP_FIGURE_TYPE_NETWORK_SWITCHES mp_figure_list_t
 #define MP_FIGURE_TYPE_NETWORK_PAIRS    mp_figure_list_t
 #define MP_FIGURE_TYPE_MATMUL_TILE      mp_figure_list_t
-#define MP_FIGURE_TYPE_MATMUL_AGAIN     mp_figure_list_t
 #define MP_FIGURE_TYPE_MATMUL_RATES     mp_figure_list_t
 #define MP_FIGURE_TYPE_MATMUL_WRITE     mp_figure_list_t
 #define MP_FIGURE_TYPE_MATMUL_GPU       mp_figure_list_t

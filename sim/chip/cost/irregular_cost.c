@@ -144,7 +144,7 @@ static const irregular_target_t g_targets[] = {
 };
 
 static double irregular_cost_steps(const mp_op_t *op) {
-  if (op->code != MP_OP_CUSTOM_CALL) return op->code == MP_OP_TRIANGULAR_SOLVE ? 0.5 : 1;
+  if (op->code != MP_OP_CUSTOM_CALL) return 1;
   const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
   mp_str_t rest;
   for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {

@@ -65,15 +65,6 @@ typedef struct {
   mp_matmul_ragged_t ragged;
 } kernel_parts_t;
 
-// How many times more rows an op masks than a ragged matmul reads.
-static double kernel_cost_unread(const mp_matmul_ragged_t *ragged,
-                                 const mp_chip_fusion_member_t *member) {
-  if (ragged->groups == 0) return 1;
-  const double count = mp_chip_fusion_value_count(&member->op->results[0]);
-  const bool is_masked = count == ragged->masked[0] || count == ragged->masked[1];
-  return is_masked ? ragged->groups : 1;
-}
-
 // XLA for GPUs writes random bits word by word of all blocks; the next kernel interleaves the
 // words.
 static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
@@ -99,8 +90,6 @@ static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
 // Windows of arrays in VMEM change their layout there, which is ten times as fast.
 static double kernel_cost_near(const mp_chip_t *chip, const mp_chip_fusion_t *fusion,
                                const mp_op_t *op) {
-  const bool is_moved = op->code == MP_OP_REVERSE || mp_chip_fusion_cumulative(op) >= 0;
-  if (is_moved && fusion->bytes == 0 && mp_vmem_is_known(chip)) return 0;
   enum { TIMES = 10 };
   const double all = fusion->bytes + fusion->vmem_bytes;
   const bool is_window = op->code == MP_OP_REDUCE_WINDOW || op->code == MP_OP_SELECT_AND_SCATTER;
@@ -122,8 +111,7 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fus
       kernel_cost_add(&parts.irregular, member->op,
                       seconds * kernel_cost_near(chip, fusion, member->op));
     } else {
-      seconds = mp_vector_seconds(chip, member->op) * mp_vmem_padding(chip, member->op) /
-                kernel_cost_unread(&parts.ragged, member);
+      seconds = mp_vector_seconds(chip, member->op) * mp_vmem_padding(chip, member->op);
       kernel_cost_add(&parts.vector, member->op, seconds);
     }
     parts.before += kernel_cost_words(chip, member->op) + kernel_cost_selected(chip, member->op);
@@ -222,7 +210,6 @@ static mp_matmul_streams_t kernel_cost_streams(const mp_chip_t *chip,
   mp_matmul_streams_t streams = {.swaps = kernel_cost_swaps(chip, fusions, fusion),
                                  .is_near = true,
                                  .is_rows = fusion->is_rows && !isnan(chip->figures.matmul_rows)};
-  streams.is_rows_again = streams.is_rows && mp_chip_fusion_makes_rows_again(fusions, fusion);
   *out_inner = (mp_matmul_streams_t){0};
   const uint32_t first = fusion->first_access, end = first + fusion->num_reads;
   for (uint32_t i = first; i < end; ++i) {

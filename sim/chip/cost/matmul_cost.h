@@ -20,7 +20,6 @@ typedef struct {
   double swaps;  // seconds of copies because the result has its rows in the lanes; 0: it has not
   bool is_near;  // all arrays are in VMEM: the launch is shorter
   bool is_rows;  // the softmax of the result's rows is in the kernel
-  bool is_rows_again;  // and other kernels recompute the rows
 } mp_matmul_streams_t;
 
 typedef struct {
@@ -76,7 +75,6 @@ typedef struct {
   double groups;     // 0: it is none
   bool is_gradient;  // each group has a result of its own, and its rows are summed up
   uint32_t side;     // of the factor whose rows are the groups'
-  double masked[2];  // elements of each factor that is masked, with all rows for each group
 } mp_matmul_ragged_t;
 
 mp_matmul_ragged_t mp_matmul_ragged_find(const mp_chip_t *chip, const mp_chip_fusion_t *fusion);

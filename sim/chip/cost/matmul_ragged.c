@@ -51,7 +51,6 @@ mp_matmul_ragged_t mp_matmul_ragged_find(const mp_chip_t *chip, const mp_chip_fu
     if (groups[side] <= 1 || (is_batch[side] && !ragged.is_gradient)) continue;
     ragged.groups = groups[side];
     ragged.side = side;
-    ragged.masked[side] = mp_chip_fusion_value_count(mp_matmul_operand(hero, side).value);
   }
   return ragged;
 }

@@ -117,23 +117,13 @@ static bool matmul_tpu_is_vector(const mp_chip_t *chip, const mp_work_matmul_t *
          mp_chip_rule(&chip->figures, MP_CHIP_RULE_matvec_reduction);
 }
 
-// The seconds of a softmax of 8 x 128 results in the kernel of their matmul.
-static double matmul_tpu_rows(const mp_chip_t *chip, const mp_matmul_tpu_t *p) {
-  const double once = mp_figure_or(chip->figures.matmul_rows, 0);
-  const mp_figure_list_t *again = &chip->figures.matmul_rows_again;
-  if (!p->streams.is_rows_again || again->count != MP_MATMUL_AGAIN_COUNT) return once;
-  return again->each[fmod(p->matmul->n, MP_TILE_LANES) == 0 ? MP_MATMUL_AGAIN_FULL
-                                                            : MP_MATMUL_AGAIN_OTHER] *
-         1e-9;
-}
-
 // The vector work that overlaps with a matmul. A softmax of its rows costs the same per tile.
 static double matmul_tpu_vector(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel,
                                 const mp_matmul_tpu_t *p) {
   const mp_work_matmul_t *matmul = kernel->matmul;
   if (!p->streams.is_rows) return kernel->vector_seconds;
   return matmul->batch * mp_matmul_tpu_padded(matmul->m, matmul->n) / 1024 *
-         matmul_tpu_rows(chip, p);
+         mp_figure_or(chip->figures.matmul_rows, 0);
 }
 
 // The bytes that count as written for the inner matmul's result: it stays in VMEM, in the type of

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "sim/chip/cost/matmul_cost.h"
-#include "sim/chip/cost/vector_cost.h"
 
 // How often a scattered result goes through HBM: two summands, their sum, and a copy.
 #define RING_COST_SCATTER_PASSES 5
@@ -54,21 +53,6 @@ static double ring_cost_part(const mp_chip_t *chip, const ring_cost_t *cost,
   return mp_matmul_seconds(chip, &kernel);
 }
 
-// The epilogue of the matmul is a kernel of its own.
-static double ring_cost_behind(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
-                               const mp_chip_fusion_t *fusion, const ring_cost_t *cost) {
-  double vector = 0;
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &fusions->members.items[at];
-    const bool is_part = !member->is_epilogue || member->op->code == MP_OP_CONVERT;
-    vector += is_part ? 0 : mp_vector_seconds(chip, member->op);
-    at = member->next;
-  }
-  if (vector == 0) return 0;
-  const double memory = cost->is_near ? 0 : 2 * cost->result / chip->memory_bandwidth;
-  return fmax(vector, memory) + chip->op_latency;
-}
-
 mp_kernel_time_t mp_ring_time(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                               const mp_chip_fusion_t *fusion, double bytes,
                               const mp_ring_matmul_t *ring) {
@@ -77,8 +61,7 @@ mp_kernel_time_t mp_ring_time(const mp_chip_t *chip, const mp_chip_fusions_t *fu
   if (ring->kind == MP_RING_NONE || matmul->batch <= 0 || !mp_matmul_is_tpu(chip)) return time;
   MP_ASSERT(ring->members > 1);
   const ring_cost_t cost = ring_cost_of(chip, matmul, bytes, ring);
-  double seconds = cost.parts * ring_cost_part(chip, &cost, fusion, bytes, ring) +
-                   ring_cost_behind(chip, fusions, fusion, &cost);
+  double seconds = cost.parts * ring_cost_part(chip, &cost, fusion, bytes, ring);
   if (ring->kind == MP_RING_OF_SCATTERS) {
     seconds += RING_COST_SCATTER_PASSES * cost.result / chip->memory_bandwidth;
   }

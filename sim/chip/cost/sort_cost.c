@@ -68,17 +68,7 @@ enum {
 // Rounds to map floats to integers of the same order.
 #define SORT_BEST_BEFORE 0.5
 
-// Whether a sort's comparator is "greater than" of its first two arguments.
-static bool sort_cost_is_descending(const mp_op_t *sort) {
-  if (sort->num_regions == 0) return false;
-  const mp_op_t *end = mp_block_terminator(sort->regions[0]);
-  const mp_op_t *compare = end == NULL || end->num_operands != 1 ? NULL : end->operands[0]->op;
-  return compare != NULL && compare->code == MP_OP_COMPARE &&
-         mp_op_enum(compare, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ) == MP_CMP_GT &&
-         compare->operands[0]->op == NULL && compare->operands[1]->op == NULL;
-}
-
-// Whether the op is a top-k: a call of that name, or a descending sort of elements with their
+// Whether the op is a top-k: a call of that name, or a sort of elements with their
 // positions, of which the first ones are kept.
 static bool sort_cost_asks_for_best(const mp_op_t *op) {
   if (op->code == MP_OP_CUSTOM_CALL) {
@@ -87,7 +77,7 @@ static bool sort_cost_asks_for_best(const mp_op_t *op) {
   }
   if (op->code != MP_OP_SORT || mp_op_attr(op, MP_ATTR_FIRST) == NULL) return false;
   const mp_op_t *places = op->num_operands == 2 ? op->operands[1]->op : NULL;
-  return places != NULL && places->code == MP_OP_IOTA && sort_cost_is_descending(op) &&
+  return places != NULL && places->code == MP_OP_IOTA &&
          mp_op_int(op, MP_ATTR_DIMENSION, -1) + 1 == (int64_t)op->operands[0]->type->rank;
 }
 

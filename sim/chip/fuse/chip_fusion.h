@@ -111,10 +111,4 @@ const mp_chip_fusion_access_t *mp_chip_fusion_accesses(const mp_chip_fusions_t *
 // where they differ.
 bool mp_chip_fusion_moves_nothing(const mp_chip_fusions_t *fusions, const mp_chip_fusion_t *fusion);
 
-// Whether libtpu for v6e recomputes the scores of an attention in each kernel that reads them, if
-// their softmax is in the fusion of their matmul. The scores may be scaled, but have no mask and no
-// bias.
-bool mp_chip_fusion_makes_rows_again(const mp_chip_fusions_t *fusions,
-                                     const mp_chip_fusion_t *fusion);
-
 #endif  // MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_H_

@@ -27,33 +27,6 @@ bool mp_chip_fusion_makes_rows(const mp_chip_fusion_find_t *find, const mp_op_t 
          !mp_chip_rule(find->figures, MP_CHIP_RULE_mixed_rows);
 }
 
-// Whether an op scales or widens rows, or is part of their softmax.
-static bool chip_fusion_matmuls_is_of_softmax(const mp_op_t *op) {
-  return op->code == MP_OP_CONVERT || op->code == MP_OP_MULTIPLY || op->code == MP_OP_DIVIDE ||
-         op->code == MP_OP_SUBTRACT || op->code == MP_OP_EXPONENTIAL;
-}
-
-// Evidence: 28 attentions without a mask in libtpu 0.0.52 for v6e. With rows of 512 scores, a
-// multiple of 512 rows, and at least 32 matrices, 3 of 4 are one kernel, else 2 of 24. All others
-// are three kernels: the scores; maximum and sum; the ops that read them. Two or three of these
-// contain the matmul. None of 15 attentions with a mask or bias is so.
-bool mp_chip_fusion_makes_rows_again(const mp_chip_fusions_t *fusions,
-                                     const mp_chip_fusion_t *fusion) {
-  enum { ROW = 512, MATRICES = 32 };
-  if (!fusion->is_rows || fusion->hero->code != MP_OP_DOT_GENERAL) return false;
-  const mp_work_matmul_t *matmul = &fusion->work.matmul;
-  const double count = mp_chip_fusion_value_count(&fusion->hero->results[0]);
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
-       at = fusions->members.items[at].next) {
-    const mp_op_t *op = fusions->members.items[at].op;
-    const bool is_whole = mp_chip_fusion_value_count(&op->results[0]) == count;
-    if (!is_whole || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) continue;
-    if (!chip_fusion_matmuls_is_of_softmax(op)) return false;
-  }
-  const bool is_even = fmod(matmul->m, ROW) == 0 && matmul->n == ROW;
-  return !is_even || matmul->batch < MATRICES;
-}
-
 // ---- chains ----
 
 // Whether a collective makes an operand of the op, which may then become a collective matmul.

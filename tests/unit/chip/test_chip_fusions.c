@@ -396,40 +396,6 @@ static void what_a_matmul_reads_has_sides(void **state) {
   find_end(&f);
 }
 
-// Scores that are only scaled are made again in each kernel; those that are masked, or 512 by 512
-// of many heads, are not.
-static void scaled_scores_are_made_again(void **state) {
-  (void)state;
-#define SOFTMAX(n, change) \
-  "func.func @main(%a: tensor<32x" n "x64xf32>, %m: " ALL(n) ") -> " ALL(n)                       \
-  " {\n" ZERO "%s = stablehlo.dot_general %a, %a, batching_dims = [0] x [0], contracting_dims = " \
-  "[2] x [2] : (tensor<32x" n "x64xf32>, tensor<32x" n "x64xf32>) -> " ALL(n)                     \
-  "\n%x = stablehlo." change " %s, %m : " ALL(n)                                                  \
-  "\n%0 = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [2] : ("    \
-  ALL(n) ", tensor<f32>) -> tensor<32x" n "xf32>\n"                                               \
-  "%1 = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (tensor<32x" n "xf32>) -> " ALL(n)         \
-  "\n%2 = stablehlo.subtract %x, %1 : " ALL(n)                                                    \
-  "\n%3 = stablehlo.exponential %2 : " ALL(n) "\nreturn %3 : " ALL(n) "\n}\n"
-#define ALL(n) "tensor<32x" n "x" n "xf32>"
-  static const struct {
-    const char *text;
-    bool is_again;
-  } samples[] = {{SOFTMAX("256", "multiply"), true},
-                 {SOFTMAX("256", "add"), false},
-                 {SOFTMAX("512", "multiply"), false}};
-  mp_chip_figures_t figures = figures_of(TPU);
-  figures.fusion_matmul_row = figures.fusion_mixed_row = COLUMNS;
-  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
-    found_t f = find_with(&figures, samples[i].text);
-    assert_int_equal(count_fusions(&f), 1);
-    assert_int_equal(mp_chip_fusion_makes_rows_again(&f.fusions, &f.fusions.fusions.items[0]),
-                     samples[i].is_again);
-    find_end(&f);
-  }
-#undef ALL
-#undef SOFTMAX
-}
-
 // ---- rows in parts ----
 
 #define HEADS "tensor<512x128xf32>"
@@ -501,7 +467,6 @@ int main(void) {
       cmocka_unit_test(narrowed_parts_stay_in_scratch_memory),
       cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_matmul_reads_has_sides),
-      cmocka_unit_test(scaled_scores_are_made_again),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_sum_of_labels_waits_for_the_maximum),
       cmocka_unit_test(a_variance_reads_its_array_twice),

@@ -102,8 +102,6 @@ static mp_chip_t bare_tpu(void) {
   chip.figures.vmem_rotate = 5e-9;
   chip.figures.vmem_reduce = 10e-9;
   chip.figures.vmem_broadcast = 20e-9;
-  chip.figures.vmem_rows = 50e-9;
-  chip.figures.vmem_columns = 100e-9;
   return chip;
 }
 
@@ -140,19 +138,6 @@ static void slices_between_tiles_are_rotated(void **state) {
   expect_ns(&chip, SLICE("[8:256, 128:512]", "248x384xf32"), 31 * 3);
   expect_ns(&chip, SLICE("[1:249, 128:512]", "248x384xf32"), 31 * 3 * 2 * 1.024);
   expect_ns(&chip, SLICE("[8:256, 1:385]", "248x384xf32"), 31 * 3 * 5);
-}
-
-#define UPDATE(type)                                                                        \
-  "func.func @main(%x: tensor<256x512xf32>, %u: tensor<" type                               \
-  ">) -> tensor<256x512xf32> {\n%z = stablehlo.constant dense<1> : tensor<i32>\n"           \
-  "%0 = stablehlo.dynamic_update_slice %x, %u, %z, %z : (tensor<256x512xf32>, tensor<" type \
-  ">, tensor<i32>, tensor<i32>) -> tensor<256x512xf32>\nreturn %0 : tensor<256x512xf32>\n}\n"
-
-static void updates_of_parts_of_tiles_are_slow(void **state) {
-  (void)state;
-  const mp_chip_t chip = bare_tpu();
-  expect_ns(&chip, UPDATE("80x512xf32"), 10 * 4 * (1 + 50));
-  expect_ns(&chip, UPDATE("80x256xf32"), 10 * 2 * (1 + 100));
 }
 
 // ---- by index ----
@@ -562,7 +547,6 @@ int main(void) {
       cmocka_unit_test(lanes_are_reduced_once_for_each_row_of_tiles),
       cmocka_unit_test(narrow_rows_are_in_sublanes),
       cmocka_unit_test(slices_between_tiles_are_rotated),
-      cmocka_unit_test(updates_of_parts_of_tiles_are_slow),
       cmocka_unit_test(rows_move_in_granules_and_scalars_one_by_one),
       cmocka_unit_test(a_small_table_is_found_in_the_cache),
       cmocka_unit_test(narrow_rows_are_copied_to_lanes_and_back),
