@@ -5,14 +5,6 @@
 #include "sim/chip/layout/tile_layout.h"
 #include "sim/work/work.h"
 
-// The last dimension of more than one element besides `lane`.
-static int32_t layout_lanes_sublane(const mp_type_t *type, int32_t lane) {
-  for (int32_t d = (int32_t)type->rank; d-- > 0;) {
-    if (d != lane && type->dims[d] != 1) return d;
-  }
-  return -1;
-}
-
 // ---- windows ----
 
 // If windows extend along the lanes: the last dimension along which none does.
@@ -22,7 +14,7 @@ static mp_tile_layout_t layout_lanes_window(const mp_op_t *op, const mp_type_t *
   if (has.lane < 0 || (uint32_t)has.lane >= sizes.count || sizes.values[has.lane] == 1) return has;
   for (int32_t d = (int32_t)sizes.count; d-- > 0;) {
     if (sizes.values[d] != 1 || type->dims[d] == 1) continue;
-    return (mp_tile_layout_t){d, layout_lanes_sublane(type, d), false};
+    return (mp_tile_layout_t){d, mp_tile_layout_other(type, d), false};
   }
   return has;
 }
@@ -88,8 +80,8 @@ static bool layout_lanes_slice(const mp_op_t *op, mp_tile_layout_t *array,
       *array = (mp_tile_layout_t){lane, layout_lanes_nth(&access, j), false};
     }
     if (least < INFINITY) continue;
-    *slices = (mp_tile_layout_t){of_slice, layout_lanes_sublane(access.slices, of_slice), false};
-    *array = (mp_tile_layout_t){lane, layout_lanes_sublane(access.array, lane), false};
+    *slices = (mp_tile_layout_t){of_slice, mp_tile_layout_other(access.slices, of_slice), false};
+    *array = (mp_tile_layout_t){lane, mp_tile_layout_other(access.array, lane), false};
   }
   return array->lane >= 0;
 }

@@ -52,11 +52,9 @@ static uint64_t layout_matmul_all(const mp_type_t *type) {
 
 // The dimensions of the result that come from each operand.
 static void layout_matmul_free(const mp_op_t *op, uint64_t *out_lhs, uint64_t *out_rhs) {
-  const layout_matmul_dims_t lhs = layout_matmul_dims(op, 0);
   const uint32_t num_batch = mp_op_ints(op, MP_ATTR_LHS_BATCHING_DIMENSIONS).count;
   const uint32_t num_contracted = mp_op_ints(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS).count;
   const uint32_t second = op->operands[0]->type->rank - num_contracted;
-  (void)lhs;
   const uint64_t before = ((uint64_t)1 << (second & 63)) - 1;
   *out_lhs = before & ~(((uint64_t)1 << (num_batch & 63)) - 1);
   *out_rhs = layout_matmul_all(op->results[0].type) & ~before;

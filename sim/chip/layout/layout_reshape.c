@@ -51,18 +51,9 @@ static int32_t layout_reshape_dim(const mp_type_t *from, const mp_type_t *to,
       layout_reshape_last(from, group->first_from, group->end_from, &num_from);
   const int32_t last_to = layout_reshape_last(to, group->first_to, group->end_to, &num_to);
   if (num_from == 1 && num_to == 1) return last_to;
-  if (dim == last_from && last_to >= 0) {
-    if (from->dims[last_from] == to->dims[last_to]) return last_to;
-    const bool is_whole = from->dims[last_from] % tile == 0 && to->dims[last_to] % tile == 0;
-    return is_whole ? last_to : -1;
-  }
-  // A dimension that is as long in both and has the same elements inside of it.
-  int64_t inside_from = 1, inside_to = 1;
-  for (uint32_t d = group->end_from; d-- > (uint32_t)dim + 1;) inside_from *= from->dims[d];
-  for (uint32_t d = group->end_to; d-- > group->first_to; inside_to *= to->dims[d]) {
-    if (inside_to == inside_from && to->dims[d] == from->dims[dim]) return (int32_t)d;
-  }
-  return -1;
+  const bool is_whole = dim == last_from && last_to >= 0 && from->dims[last_from] % tile == 0 &&
+                        to->dims[last_to] % tile == 0;
+  return is_whole ? last_to : -1;
 }
 
 static int32_t layout_reshape_find(const mp_type_t *from, const mp_type_t *to,

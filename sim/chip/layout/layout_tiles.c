@@ -52,6 +52,13 @@ mp_tile_layout_t mp_tile_layout_compact(const mp_type_t *type) {
   return best;
 }
 
+int32_t mp_tile_layout_other(const mp_type_t *type, int32_t dim) {
+  for (int32_t d = (int32_t)type->rank; d-- > 0;) {
+    if (d != dim && type->dims[d] != 1) return d;
+  }
+  return -1;
+}
+
 mp_tile_layout_t mp_tile_layout_of(const mp_type_t *type, int32_t sublane, int32_t lane) {
   const mp_tile_layout_t as_is = {lane, sublane, false}, crossed = {sublane, lane, false};
   if (sublane < 0 || lane < 0) return lane < 0 ? crossed : as_is;

@@ -18,25 +18,14 @@ static int32_t layout_transfer_reduced(mp_index_list_t dims, int32_t dim) {
   return dim - before;
 }
 
-// The last dimension of more than one element that is neither of these.
-static int32_t layout_transfer_other(const mp_type_t *type, int32_t a, int32_t b) {
-  for (int32_t d = (int32_t)type->rank; d-- > 0;) {
-    if (d != a && d != b && type->dims[d] != 1) return d;
-  }
-  return -1;
-}
-
 static mp_tile_layout_t layout_transfer_reduce(const mp_op_t *op, mp_tile_layout_t layout) {
   const mp_type_t *type = op->results[0].type;
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
   mp_tile_layout_t out = {layout_transfer_reduced(dims, layout.lane),
                           layout_transfer_reduced(dims, layout.sublane), false};
-  const int32_t outer = layout.is_split ? layout_transfer_reduced(dims, layout.lane - 1) : -1;
-  out.is_split = out.lane >= 0 && outer >= 0;
-  if (out.lane < 0 && outer >= 0) out.lane = outer;
   if (out.lane < 0) out = (mp_tile_layout_t){out.sublane, -1, false};
-  if (out.lane < 0) out.lane = layout_transfer_other(type, -1, -1);
-  if (out.sublane < 0) out.sublane = layout_transfer_other(type, out.lane, -1);
+  if (out.lane < 0) out.lane = mp_tile_layout_other(type, -1);
+  if (out.sublane < 0) out.sublane = mp_tile_layout_other(type, out.lane);
   return out;
 }
 

@@ -29,6 +29,8 @@ double mp_tile_padding_by_lane(const mp_type_t *type, int32_t lane);
 // The layout with the least padding, the last dimensions among equals: that of the program's
 // arguments and results (libtpu's compact layout).
 mp_tile_layout_t mp_tile_layout_compact(const mp_type_t *type);
+// The last dimension of more than one element besides `dim`; -1: there is none.
+int32_t mp_tile_layout_other(const mp_type_t *type, int32_t dim);
 // Of two dimensions the one in the lanes that pads less; `lane` among equals.
 mp_tile_layout_t mp_tile_layout_of(const mp_type_t *type, int32_t sublane, int32_t lane);
 
