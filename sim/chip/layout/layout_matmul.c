@@ -69,11 +69,7 @@ static bool layout_matmul_has(uint64_t dims, int32_t dim) {
 static bool layout_matmul_fits(const mp_type_t *type, mp_tile_layout_t layout, uint64_t a,
                                uint64_t b) {
   const bool has_a = layout_matmul_tile(type, a) >= 0, has_b = layout_matmul_tile(type, b) >= 0;
-  if (!has_a && !has_b) return true;
-  if (!has_a || !has_b) {
-    const uint64_t only = has_a ? a : b;
-    return layout_matmul_has(only, layout.lane) || layout_matmul_has(only, layout.sublane);
-  }
+  if (!has_a || !has_b) return true;
   return (layout_matmul_has(a, layout.lane) && layout_matmul_has(b, layout.sublane)) ||
          (layout_matmul_has(b, layout.lane) && layout_matmul_has(a, layout.sublane));
 }
