@@ -17,15 +17,6 @@ static bool spaces_prefetch_is_argument(const mp_spaces_t *s, const mp_value_t *
   return value->op == NULL && value->block == s->main->body;
 }
 
-// A result that aliases an argument may be written by the program before.
-static bool spaces_prefetch_is_donated(const mp_spaces_t *s, const mp_value_t *value) {
-  if (s->main->arg_attrs == NULL) return false;
-  const mp_attr_t *attrs = s->main->arg_attrs[value->index];
-  const mp_attr_t *donor = mp_attr_dict_get(attrs, MP_ATTR_JAX_BUFFER_DONOR);
-  return mp_attr_dict_get(attrs, MP_ATTR_TF_ALIASING_OUTPUT) != NULL ||
-         (donor != NULL && (donor->kind != MP_KIND_BOOL || donor->u.boolean));
-}
-
 // Whether all of the value is an operand of a matmul, or becomes one.
 static bool spaces_prefetch_is_operand(const mp_chip_fusion_access_t *access) {
   return access->copy == MP_LAYOUT_NONE && (access->sides & SPACES_OPERANDS) != 0 &&
@@ -46,8 +37,7 @@ static const mp_chip_fusion_access_t *spaces_prefetch_largest(mp_spaces_t *s,
     const mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
     for (uint32_t i = 0; i < fusion->num_reads; ++i) {
       if (!spaces_prefetch_is_argument(s, access[i].value) ||
-          !spaces_prefetch_is_operand(&access[i]) || access[i].bytes > s->prefetched ||
-          spaces_prefetch_is_donated(s, access[i].value)) {
+          !spaces_prefetch_is_operand(&access[i]) || access[i].bytes > s->prefetched) {
         continue;
       }
       if (largest == NULL || access[i].bytes > largest->bytes) largest = &access[i];
@@ -65,7 +55,7 @@ static uint32_t spaces_prefetch_mark(mp_spaces_t *s, const mp_value_t *value) {
     if (fusion->block != s->main->body || !spaces_prefetch_is_matmul(fusion)) continue;
     mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
     for (uint32_t i = 0; i < fusion->num_reads; ++i) {
-      if (access[i].value != value || !spaces_prefetch_is_operand(&access[i])) continue;
+      if (access[i].value != value) continue;
       access[i].space = last == MP_SPACES_NONE ? MP_SPACE_PREFETCHED : MP_SPACE_VMEM;
       last = kernel;
     }
