@@ -12,7 +12,7 @@ static mp_chip_space_t *chip_memory_space(mp_chip_memory_t *memory, const mp_pro
   return io->memory == MP_MEMORY_DEVICE ? &memory->device : &memory->host;
 }
 
-// Arguments and results as they lie in the chip's memory.
+// Arguments and results have the compact layout.
 static void chip_memory_count_io(const mp_chip_figures_t *figures, const mp_program_t *program,
                                  mp_chip_memory_t *memory) {
   for (uint32_t i = 0; i < program->num_params; ++i) {
@@ -27,7 +27,7 @@ static void chip_memory_count_io(const mp_chip_figures_t *figures, const mp_prog
   }
 }
 
-// Of the places, which are sorted, the largest that live at a position.
+// Keeps the largest places that live at a position. The places are sorted.
 static mp_status_t chip_memory_keep(const mp_memory_places_t *places, uint32_t position,
                                     mp_arena_t *arena, mp_chip_space_t *space) {
   mp_memory_place_t *kept = MP_ARENA_ARRAY(arena, mp_memory_place_t, MP_MEMORY_MOST_PLACES);
@@ -55,7 +55,7 @@ static mp_status_t chip_memory_pack(mp_memory_places_t *places, uint32_t num_pos
   uint32_t position = 0;
   MP_RETURN_IF_ERROR(mp_memory_pack(places, scratch, &packed));
   MP_RETURN_IF_ERROR(mp_memory_find_peak(places, num_positions, scratch, &position, &most));
-  // Places that all have offsets do not overlap.
+  // If all places have offsets, none overlap.
   MP_ASSERT(packed >= most || places->count > MP_MEMORY_MOST_PACKED);
   space->temporaries = packed > most ? packed : most;
   return chip_memory_keep(places, position, arena, space);
@@ -101,7 +101,7 @@ uint64_t mp_chip_space_total(const mp_chip_space_t *space) {
 
 // ---- checking ----
 
-enum { CHIP_MEMORY_ROWS = 16 };  // of what lives at once
+enum { CHIP_MEMORY_ROWS = 16 };  // lines of the table
 
 static void chip_memory_print_bytes(uint64_t bytes, int width, mp_strbuf_t *out) {
   const double mib = 1024.0 * 1024.0;
@@ -124,8 +124,7 @@ static const mp_op_t *chip_memory_op_of(const mp_memory_place_t *place) {
   return value->op != NULL ? value->op : value->block->parent_op;
 }
 
-// Whether a line says the same of both: layers that are written out one after the other have equal
-// values, which differ in nothing that people see.
+// Whether both places have the same line: unrolled layers have values that look alike.
 static bool chip_memory_is_alike(const mp_memory_place_t *a, const mp_memory_place_t *b) {
   if (a->bytes != b->bytes || (a->value == NULL) != (b->value == NULL)) return false;
   const mp_op_t *one = chip_memory_op_of(a), *other = chip_memory_op_of(b);
@@ -133,7 +132,7 @@ static bool chip_memory_is_alike(const mp_memory_place_t *a, const mp_memory_pla
   return one->code == other->code && one->loc == other->loc && a->value->type == b->value->type;
 }
 
-// "  512.00 MiB  tensor<...> of stablehlo.dot_general (dot at train.py:3:9)"; of several in all
+// "  512.00 MiB  tensor<...> of stablehlo.dot_general (dot at train.py:3:9)", or for several
 // "  1.00 GiB  2 x tensor<...> of ...".
 static void chip_memory_print_place(const mp_memory_place_t *place, uint32_t count,
                                     mp_strbuf_t *out) {
@@ -166,7 +165,7 @@ static void chip_memory_print_table(const mp_chip_space_t *space, mp_strbuf_t *o
       if (!chip_memory_is_alike(place, &space->places[j])) continue;
       if (count++ == 0) first = j;
     }
-    if (first == i++) {  // else it is in the line of one before
+    if (first == i++) {  // else an earlier line has it
       chip_memory_print_place(place, count, out);
       shown += count * place->bytes;
       ++rows;

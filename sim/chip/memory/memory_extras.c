@@ -1,13 +1,12 @@
-// What kernels need besides the values of the program: copies in other layouts, and of collective
-// matmuls parts of what moves, instead of the whole.
+// Arrays that kernels need besides the values of the program: copies in other layouts, and the
+// parts that collective matmuls store instead of whole arrays.
 //
-// A ring of libtpu goes both ways round, two parts at a time, while the next two come. Sums that
-// are scattered are added up in two parts of their own, which are there from the ring before on,
-// since nothing has to be written to them. Where parts of a factor add to the result, there are two
-// sums of it.
+// A ring of libtpu goes both ways. Two parts are in use while the next two arrive. A reduce_scatter
+// accumulates in two more parts, which exist from the end of the ring before. If parts of an
+// operand add to the result, there are two results.
 #include "sim/base/assert.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/chip/memory/memory_values.h"
+#include "sim/chip/memory/memory_impl.h"
 
 enum { WAYS = 2, MOVING = 2 * WAYS };
 
@@ -15,7 +14,7 @@ static uint64_t memory_extras_bytes(const mp_memory_values_t *all, const mp_valu
   return mp_memory_bytes(all->figures, value->type);
 }
 
-// The place of a value that has one for itself alone; NULL: it shares it, or has none.
+// The place of a value that shares it with no other one; NULL: there is none.
 static mp_memory_value_t *memory_extras_place(const mp_memory_values_t *all,
                                               const mp_value_t *value) {
   mp_memory_value_t *place = mp_memory_place_of(all, value);
@@ -45,7 +44,7 @@ static mp_status_t memory_extras_gather(const mp_memory_values_t *all, const mp_
   return memory_extras_put(sum, memory_extras_bytes(all, sum), at, at, arena, places);
 }
 
-// Where the ring before it ends that is in its block; where that begins, if there is none.
+// The end of the ring before it in its block; without one the beginning of the block.
 static uint32_t memory_extras_before(const mp_memory_extras_t *extras,
                                      const mp_memory_ring_t *ring) {
   uint32_t before = ring->matmul->parent->first->id;

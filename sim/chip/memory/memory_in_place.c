@@ -1,7 +1,7 @@
 // Which results a kernel may write over its operands: those of which it makes an element only when
 // it has read the operand's element at the same place for the last time.
 #include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/chip/memory/memory_values.h"
+#include "sim/chip/memory/memory_impl.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
@@ -12,8 +12,8 @@ static bool memory_in_place_is_aliased(const mp_op_t *op, uint32_t operand) {
   return false;
 }
 
-// Whether an op reads each element of an operand just when the same element of its results is made,
-// or, of a reduction, is summed up.
+// Whether an op reads each element of an operand only when it makes the same element of its
+// results, or, if it is a reduction, when it adds the element up.
 static bool memory_in_place_is_along(const mp_chip_figures_t *figures,
                                      const mp_chip_fusion_t *fusion, const mp_op_t *op,
                                      mp_chip_fusion_kind_t kind, uint32_t operand) {
@@ -27,7 +27,7 @@ static bool memory_in_place_is_along(const mp_chip_figures_t *figures,
          mp_chip_fusion_goes_along(op, kind, mp_chip_fusion_value_count(op->operands[operand]));
 }
 
-// An op of the fusion reads a value. Returns whether that changes what is known.
+// Notes that an op of the fusion reads a value. Returns whether it is no longer `is_along`.
 static bool memory_in_place_take(mp_memory_values_t *all, uint32_t fusion, const mp_value_t *value,
                                  bool is_along) {
   mp_memory_value_t *taken = &all->values[mp_chip_fusion_root(value)->id];
@@ -84,7 +84,7 @@ uint32_t mp_memory_heir(const mp_memory_values_t *all, const mp_chip_fusion_t *f
   const uint32_t number = (uint32_t)(fusion - all->fusions->fusions.items);
   const mp_memory_value_t *read = &all->values[mp_chip_fusion_root(value)->id];
   const mp_memory_value_t *place = mp_memory_place_of(all, value);
-  if (read->taken_by != number || !read->is_along) return MP_MEMORY_NOBODY;
+  if (read->taken_by != number || !read->is_along) return MP_MEMORY_NONE;
   const mp_chip_fusion_access_t *writes =
       mp_chip_fusion_accesses(all->fusions, fusion) + fusion->num_reads;
   for (uint32_t i = 0; i < fusion->num_writes; ++i) {
@@ -93,5 +93,5 @@ uint32_t mp_memory_heir(const mp_memory_values_t *all, const mp_chip_fusion_t *f
     if (is_free && memory_in_place_may_inherit(all, fusion, place, written))
       return writes[i].value->id;
   }
-  return MP_MEMORY_NOBODY;
+  return MP_MEMORY_NONE;
 }

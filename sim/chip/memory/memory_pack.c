@@ -1,5 +1,5 @@
-// Offsets of places that live at different times: the largest first, each where it leaves least
-// room, as XLA's heap simulator does it (GlobalDecreasingSizeBestFit).
+// Offsets: the largest place first, each in the smallest gap, as in XLA's heap simulator
+// (GlobalDecreasingSizeBestFit).
 #include <stdlib.h>
 
 #include "sim/base/assert.h"
@@ -13,8 +13,8 @@ static int memory_pack_compare(const void *left, const void *right) {
   return a->first < b->first ? -1 : a->first > b->first;
 }
 
-// Of the gaps between those of `packed` (by offset) that live beside the place, the smallest that
-// it fits into; behind all of them if there is none.
+// The smallest gap that the place fits into, between those of `packed` (sorted by offset) that live
+// at the same time; without one the end.
 static uint64_t memory_pack_find_gap(const mp_memory_place_t *place,
                                      const mp_memory_place_t *const *packed, uint32_t count) {
   uint64_t top = 0, best = UINT64_MAX, least = UINT64_MAX;

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 
 #include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/chip/memory/memory_values.h"
+#include "sim/chip/memory/memory_impl.h"
 
-// What devices exchanged is copied to the result's memory when the program ends, or leaves scratch
-// memory for it. Returns whether this result is such.
+// A result that devices exchanged is copied from a place of its own, or from VMEM, when the program
+// ends. Returns whether this result is.
 static bool memory_results_land(mp_memory_values_t *all, const mp_value_t *value) {
   if (!mp_chip_fusion_is_received(all->figures, value)) return false;
   mp_memory_value_t *place = mp_memory_place_of(all, value);
@@ -16,12 +16,12 @@ static bool memory_results_land(mp_memory_values_t *all, const mp_value_t *value
   return true;
 }
 
-// Results lie in memory of their own, which is there from the beginning.
+// Other results are made in memory of their own, which exists from the beginning.
 void mp_memory_sweep_results(mp_memory_values_t *all) {
   const mp_block_t *body = all->program->partitioned->main->body;
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
+    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NONE);
     if (mp_memory_own_end(all, body, i) == NULL) continue;
     if (memory_results_land(all, terminator->operands[i])) continue;
     mp_memory_value_t *place = mp_memory_place_of(all, terminator->operands[i]);
@@ -31,8 +31,8 @@ void mp_memory_sweep_results(mp_memory_values_t *all) {
   }
 }
 
-// A donated argument whose memory takes what devices exchanged is read in a copy, unless that was
-// sent from there.
+// If what devices exchanged aliases a donated argument, that is copied before it is read, unless it
+// is what they sent.
 static void memory_results_copy_donated(mp_memory_values_t *all, const mp_value_t *argument,
                                         const mp_value_t *result) {
   mp_memory_value_t *place = mp_memory_place_of(all, argument);
@@ -43,7 +43,7 @@ static void memory_results_copy_donated(mp_memory_values_t *all, const mp_value_
   place->copied_last = place->last;
 }
 
-// A result whose memory is an argument's waits elsewhere while that is still read.
+// A result that aliases a donated argument is a temporary if an op still reads the argument.
 void mp_memory_sweep_arguments(mp_memory_values_t *all) {
   const mp_block_t *body = all->program->partitioned->main->body;
   const mp_op_t *terminator = mp_block_terminator(body);

@@ -1,6 +1,7 @@
-// One backward sweep: when an op is looked at, all readers of its results have told of themselves.
+// The lifetimes of values, by one backward sweep: when it visits an op, all readers of the op's
+// results are known.
 #include "sim/chip/fuse/chip_fusion_kinds.h"
-#include "sim/chip/memory/memory_values.h"
+#include "sim/chip/memory/memory_impl.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
@@ -8,7 +9,7 @@ static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block)
 
 // ---- fusions ----
 
-// What a GPU writes between the kernels of one op lies beside the op's result.
+// What a GPU writes between the kernels of one op exists besides the op's result.
 static void memory_sweep_selected(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
   if (all->figures->compiler != MP_CHIP_COMPILER_GPU) return;
   for (uint32_t m = fusion->first_member; m != MP_CHIP_FUSION_NONE;
@@ -34,7 +35,7 @@ static void memory_sweep_size(const mp_memory_values_t *all, const mp_chip_fusio
   place->bytes = mp_memory_round(all->figures, write->bytes);
 }
 
-// Transposes that move nothing: the results are the bytes of the operands, or of copies of them.
+// Transposes that move nothing: results have the bytes of the operands, or of copies of them.
 static void memory_sweep_bitcasts(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
        at = all->fusions->members.items[at].next) {
@@ -46,7 +47,7 @@ static void memory_sweep_bitcasts(mp_memory_values_t *all, const mp_chip_fusion_
     }
     mp_memory_value_t *place = mp_memory_place_of(all, &op->results[0]);
     mp_memory_extend(place, op->id);
-    mp_memory_read(all, op, op->operands[0], op->id, MP_MEMORY_NOBODY);
+    mp_memory_read(all, op, op->operands[0], op->id, MP_MEMORY_NONE);
     const bool is_temporary = place->kind == MP_MEMORY_TEMPORARY;
     if (is_temporary && all->fusions->layouts.copies.items[copy].writes_vmem) {
       place->kind = MP_MEMORY_ELSEWHERE;
@@ -77,7 +78,7 @@ static void memory_sweep_fusion(mp_memory_values_t *all, const mp_chip_fusion_t 
   }
 }
 
-// A collective, or whatever else has all its operands and results in memory while it runs.
+// Collectives and others that need their operands and results as a whole while they run.
 static void memory_sweep_whole(mp_memory_values_t *all, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) {
     mp_memory_extend(mp_memory_place_of(all, &op->results[i]), op->id);
@@ -86,13 +87,13 @@ static void memory_sweep_whole(mp_memory_values_t *all, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const bool is_in_place = op->code == MP_OP_ALL_REDUCE;
     mp_memory_read(all, op, op->operands[i], op->id,
-                   is_in_place ? op->results[i].id : MP_MEMORY_NOBODY);
+                   is_in_place ? op->results[i].id : MP_MEMORY_NONE);
   }
 }
 
-// ---- what lies on the host ----
+// ---- values on the host ----
 
-// An update of an array there. What is copied to the host for it is copied into the array.
+// An update of an array on the host. An array that is copied there for it is copied into place.
 static void memory_sweep_update_there(mp_memory_values_t *all, const mp_op_t *op) {
   mp_memory_extend(mp_memory_place_of(all, &op->results[0]), op->id);
   mp_memory_hand_over(all, &op->results[0]);
@@ -100,12 +101,12 @@ static void memory_sweep_update_there(mp_memory_values_t *all, const mp_op_t *op
   if (from != NULL && mp_op_crosses(from)) {
     mp_memory_place_of(all, &from->results[0])->kind = MP_MEMORY_ELSEWHERE;
   } else {
-    mp_memory_read(all, op, op->operands[1], op->id, MP_MEMORY_NOBODY);
+    mp_memory_read(all, op, op->operands[1], op->id, MP_MEMORY_NONE);
   }
   mp_memory_read(all, op, op->operands[0], op->id, op->results[0].id);
 }
 
-// A slice or the like is no array of its own.
+// Slices and the like are views.
 static void memory_sweep_of_host(mp_memory_values_t *all, const mp_op_t *op) {
   mp_memory_value_t *place = mp_memory_place_of(all, &op->results[0]);
   if (!mp_memory_is_live(place)) return;
@@ -115,8 +116,8 @@ static void memory_sweep_of_host(mp_memory_values_t *all, const mp_op_t *op) {
   } else if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) {
     memory_sweep_update_there(all, op);
   } else {
-    mp_memory_read(all, op, op->operands[0], place->first, MP_MEMORY_NOBODY);
-    mp_memory_read(all, op, op->operands[0], place->last, MP_MEMORY_NOBODY);
+    mp_memory_read(all, op, op->operands[0], place->first, MP_MEMORY_NONE);
+    mp_memory_read(all, op, op->operands[0], place->last, MP_MEMORY_NONE);
     place->kind = MP_MEMORY_ELSEWHERE;
   }
 }
@@ -127,12 +128,12 @@ static void memory_sweep_read_ends(mp_memory_values_t *all, const mp_block_t *bl
   const mp_op_t *terminator = mp_block_terminator(block);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     if (mp_chip_fusion_root(terminator->operands[i]) == &block->args[i]) continue;
-    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
+    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NONE);
   }
 }
 
-// The next round's value may lie where this round's is, if that is not read any more when it is
-// made, or by the same kernel and one by one.
+// The value for the next iteration takes the place of the current one if no op reads that later,
+// and a kernel that reads it while it writes the next one may write over it.
 static void memory_sweep_carry(mp_memory_values_t *all, const mp_value_t *arg,
                                const mp_value_t *next) {
   const mp_memory_value_t *now = mp_memory_place_of(all, arg);
@@ -140,12 +141,12 @@ static void memory_sweep_carry(mp_memory_values_t *all, const mp_value_t *arg,
   if (then->kind != MP_MEMORY_TEMPORARY || now->bytes != then->bytes) return;
   const bool is_over = !mp_memory_is_live(now) || now->last < then->first;
   const bool is_heir = mp_memory_is_live(now) && now->last == then->first &&
-                       now->heir_at == now->last && now->heir != MP_MEMORY_NOBODY &&
+                       now->heir_at == now->last && now->heir != MP_MEMORY_NONE &&
                        mp_memory_place_of(all, all->values[now->heir].value) == then;
   if (is_over || is_heir) mp_memory_unite(all, arg, next);
 }
 
-// The loop has the place of a value from its beginning to its end.
+// A loop needs the place of a carried value from its beginning to its end.
 static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loop, uint32_t i) {
   const mp_value_t *arg = &loop->regions[1]->args[i];
   const bool is_copied = mp_memory_is_copied(all, loop->operands[i], loop);
@@ -161,12 +162,12 @@ static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loo
     mp_memory_extend(place, mp_memory_end_of(loop));
   }
   if (!is_same) {
-    // A constant that the loop makes itself is nowhere before it.
+    // The first iteration makes constant initial values.
     if (mp_chip_fusion_makes_start(all->figures, loop, i)) return;
-    mp_memory_read(all, loop, loop->operands[i], loop->id, is_copied ? MP_MEMORY_NOBODY : arg->id);
+    mp_memory_read(all, loop, loop->operands[i], loop->id, is_copied ? MP_MEMORY_NONE : arg->id);
   } else if (mp_memory_is_live(place)) {
-    // Nothing is written over it: the loop reads it where it is.
-    mp_memory_read(all, loop, loop->operands[i], place->last, MP_MEMORY_NOBODY);
+    // No iteration changes it: the loop reads it in place.
+    mp_memory_read(all, loop, loop->operands[i], place->last, MP_MEMORY_NONE);
     place->kind = MP_MEMORY_ELSEWHERE;
   }
 }
@@ -186,7 +187,7 @@ static void memory_sweep_region(mp_memory_values_t *all, const mp_op_t *op, uint
   const mp_op_t *terminator = mp_block_terminator(block);
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (!mp_memory_is_live(mp_memory_place_of(all, &op->results[i]))) continue;
-    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
+    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NONE);
     const mp_value_t *end = mp_memory_own_end(all, block, i);
     if (end != NULL) mp_memory_unite(all, &op->results[i], end);
   }
@@ -200,7 +201,7 @@ static void memory_sweep_branch(mp_memory_values_t *all, const mp_op_t *op) {
   }
   for (uint32_t r = op->num_regions; r-- > 0;) memory_sweep_region(all, op, r);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    mp_memory_read(all, op, op->operands[i], op->id, MP_MEMORY_NOBODY);
+    mp_memory_read(all, op, op->operands[i], op->id, MP_MEMORY_NONE);
   }
 }
 

@@ -1,7 +1,7 @@
-#include "sim/chip/memory/memory_values.h"
-
+// Values of a program with their lifetimes, and the places that they share.
 #include "sim/base/assert.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/memory/memory_impl.h"
 
 // ---- numbers ----
 
@@ -9,8 +9,8 @@ static bool memory_values_is_control(const mp_op_t *op) {
   return mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL;
 }
 
-// Positions begin at 1. A loop or branch comes before what is in it, and has one behind it for its
-// end.
+// Positions begin at 1. The position of a loop or branch is before those of its ops, and another
+// one after them is its end.
 static uint32_t memory_values_number(const mp_block_t *block, uint32_t next) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     op->id = next++;
@@ -27,9 +27,22 @@ uint32_t mp_memory_end_of(const mp_op_t *control) {
   return mp_block_terminator(control->regions[control->num_regions - 1])->id + 1;
 }
 
+// ---- sizes ----
+
+uint64_t mp_memory_round(const mp_chip_figures_t *figures, double bytes) {
+  // Allocations begin at multiples of so many bytes.
+  enum { OF_TPUS = 512, OF_OTHERS = 256 };
+  const uint64_t to = figures->compiler == MP_CHIP_COMPILER_TPU ? OF_TPUS : OF_OTHERS;
+  return ((uint64_t)bytes + to - 1) / to * to;
+}
+
+uint64_t mp_memory_bytes(const mp_chip_figures_t *figures, const mp_type_t *type) {
+  return mp_memory_round(figures, mp_chip_fusion_bytes_of(figures, type));
+}
+
 // ---- making ----
 
-// On TPUs the bytes of tiles in the layout that was assigned.
+// On TPUs the bytes of tiles in the assigned layout.
 static uint64_t memory_values_bytes(const mp_memory_values_t *all, const mp_value_t *value) {
   const mp_layouts_t *layouts = &all->fusions->layouts;
   if (value->id >= layouts->num_values) return mp_memory_bytes(all->figures, value->type);
@@ -41,9 +54,9 @@ static void memory_values_enter(mp_memory_values_t *all, const mp_value_t *value
   all->values[value->id] = (mp_memory_value_t){.value = value,
                                                .parent = value->id,
                                                .first = UINT32_MAX,
-                                               .heir = MP_MEMORY_NOBODY,
+                                               .heir = MP_MEMORY_NONE,
                                                .taken_by = MP_CHIP_FUSION_NONE,
-                                               .end = MP_MEMORY_NOBODY,
+                                               .end = MP_MEMORY_NONE,
                                                .kind = kind,
                                                .bytes = memory_values_bytes(all, value)};
 }
@@ -68,10 +81,7 @@ static void memory_values_enter_block(mp_memory_values_t *all, const mp_block_t 
 mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures,
                                     const mp_chip_fusions_t *fusions, const mp_program_t *program,
                                     mp_arena_t *arena, mp_memory_values_t *out_values) {
-  mp_memory_values_t all = {.figures = figures,
-                            .scratch = mp_figure_or(figures->memory_scratch, 0),
-                            .fusions = fusions,
-                            .program = program};
+  mp_memory_values_t all = {.figures = figures, .fusions = fusions, .program = program};
   all.num_values = mp_module_number_values(program->partitioned);
   all.num_positions = memory_values_number(program->partitioned->main->body, 1);
   all.values = MP_ARENA_ARRAY(arena, mp_memory_value_t, (size_t)all.num_values + 1);
@@ -109,7 +119,7 @@ void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_valu
   mp_memory_value_t *into = mp_memory_place_of(all, a), *from = mp_memory_place_of(all, b);
   if (into == from) return;
   MP_ASSERT(into->value->is_on_host == from->value->is_on_host);
-  // The set has the heir of the one that lives longer.
+  // The set has the heir of the place that lives longer.
   if (from->last > into->last) {
     mp_memory_value_t *longer = from;
     from = into;
@@ -126,7 +136,7 @@ void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_valu
 
 // ---- uses ----
 
-// The outermost loop in which the op is, but not the value; NULL: there is none.
+// The outermost loop that has the op, but not the value; NULL: there is none.
 static const mp_op_t *memory_values_loop_between(const mp_op_t *op, const mp_value_t *value) {
   const mp_op_t *loop = NULL;
   const mp_block_t *home = mp_memory_block_of(value);
@@ -145,11 +155,11 @@ void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t
   if (loop != NULL) {
     mp_memory_extend(place, loop->id);
     at = mp_memory_end_of(loop);
-    heir = MP_MEMORY_NOBODY;
+    heir = MP_MEMORY_NONE;
   }
   mp_memory_extend(place, at);
-  // Of several heirs at the last position the first one takes it, unless a reader has none.
-  if (at > place->heir_at || (at == place->heir_at && heir == MP_MEMORY_NOBODY)) place->heir = heir;
+  // The first heir at the last position takes it, unless another reader there has none.
+  if (at > place->heir_at || (at == place->heir_at && heir == MP_MEMORY_NONE)) place->heir = heir;
   if (at > place->heir_at) place->heir_at = at;
 }
 
@@ -163,7 +173,7 @@ bool mp_memory_may_take(const mp_memory_values_t *all, const mp_memory_value_t *
 
 void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value) {
   mp_memory_value_t *place = mp_memory_place_of(all, value);
-  if (!mp_memory_is_live(place) || place->heir == MP_MEMORY_NOBODY) return;
+  if (!mp_memory_is_live(place) || place->heir == MP_MEMORY_NONE) return;
   if (place->heir_at != place->last) return;
   mp_memory_value_t *heir = mp_memory_place_of(all, all->values[place->heir].value);
   if (heir == place || heir->first < place->last) return;
@@ -172,8 +182,8 @@ void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value) {
 
 // ---- ends of blocks ----
 
-// Notes of what a block has made where it ends with that. A program may have 65,536 results, one
-// for each device, so that they are gone through once.
+// Notes which operand of the terminator each value of the block is, in one pass: a program may have
+// 65,536 results, one per device.
 static void memory_values_list_ends(mp_memory_values_t *all, const mp_block_t *block) {
   const mp_op_t *terminator = mp_block_terminator(block);
   for (uint32_t i = terminator->num_operands; i-- > 0;) {
@@ -193,6 +203,6 @@ const mp_value_t *mp_memory_own_end(mp_memory_values_t *all, const mp_block_t *b
   if (mp_memory_is_copied(all, terminator->operands[i], terminator)) return NULL;
   if (end->op == NULL || end->op->parent != block || end->op->code == MP_OP_CONSTANT) return NULL;
   const mp_memory_value_t *value = &all->values[end->id];
-  if (value->end == MP_MEMORY_NOBODY) memory_values_list_ends(all, block);
+  if (value->end == MP_MEMORY_NONE) memory_values_list_ends(all, block);
   return value->end == i ? end : NULL;
 }
