@@ -11,10 +11,23 @@ ONLY_SLICES = {"parameter", "constant", "bitcast", "dynamic-slice", "slice"}
 UPDATES = ("dynamic-update-slice", "scatter")
 
 
-def update_of(op, where):
-  """What an update writes: the instruction that has its shape."""
-  at = 1 if op.opcode == "dynamic-update-slice" else len(op.operands) - 1
-  return where.get(op.operands[at])
+def update_in(module, where, end):
+  """Bytes of the update that makes a value, and the name of the instruction that it updates; None of other values."""
+  real = source(where, end.name) if end.opcode in SAME_ELEMENTS else end
+  if real is None:
+    return None
+  if real.opcode in UPDATES and len(real.operands) > 1:
+    piece = where.get(real.operands[1 if real.opcode == "dynamic-update-slice" else len(real.operands) - 1])
+    base = source(where, real.operands[0])
+    return size_of(piece.shape, False) if piece is not None else 0, base.name if base is not None else None
+  if real.opcode != "fusion":
+    return None
+  inner = module.body(real.called("calls"))
+  found = update_in(module, inner, module.root(real.called("calls")))
+  if found is None or found[1] is None or inner[found[1]].opcode != "parameter":
+    return found and (found[0], None)
+  base = source(where, real.operands[int(inner[found[1]].raw)])
+  return found[0], base.name if base is not None else None
 
 
 def written(module, op, body, fused):
@@ -24,11 +37,10 @@ def written(module, op, body, fused):
   where = fused if root is not None else body
   ends = [op] if root is None else [fused.get(n) for n in root.operands] if root.opcode == "tuple" else [root]
   for end in ends:
-    real = source(where, end.name) if end is not None and end.opcode in SAME_ELEMENTS else end
-    if real is not None and real.opcode in UPDATES and len(real.operands) > 1:
-      piece, base = update_of(real, where), source(where, real.operands[0])
-      total += min(size_of(piece.shape, False), size_of(end.shape, True)) if piece is not None else 0
-      updated |= {base.name} if base is not None else set()
+    update = update_in(module, where, end) if end is not None else None
+    if update is not None:
+      total += min(update[0], size_of(end.shape, True))
+      updated |= {update[1]}
     elif end is not None:
       total += size_of(end.shape, True)
   return total, updated

@@ -76,6 +76,21 @@ def test_traffic_of_slices_and_updates_in_place():
   assert hlo_traffic.moved(text, body["new"], body) == 32 + 32 + 4  # writes the row, reads the row and the index
 
 
+def test_traffic_of_an_update_in_a_nested_fusion():
+  """The fusion that updates an array may be the root of another one."""
+  nested = """%outer (b: f32[1024,8], v: f32[1,8], j: s32[]) -> f32[1024,8] {
+  %b = f32[1024,8] parameter(0)
+  %v = f32[1,8] parameter(1)
+  %j = s32[] parameter(2)
+  ROOT %n = f32[1024,8] fusion(%b, %v, %j), kind=kCustom, calls=%updates
+}
+"""
+  text = hlo_text.Module(nested + SLICING.replace("kind=kLoop, calls=%updates", "kind=kLoop, calls=%outer"))
+  plain = hlo_text.Module(SLICING)
+  assert hlo_traffic.moved(text, text.body("main")["new"], text.body("main")) == hlo_traffic.moved(
+      plain, plain.body("main")["new"], plain.body("main"))
+
+
 # ---- loops ----
 
 LOOP = """%body (t: (s32[], f32[8])) -> (s32[], f32[8]) {
