@@ -40,7 +40,6 @@ mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *ker
 
 mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double bytes) {
   enum { SCALAR_BYTES = 16 };
-  if (bytes == 0) return NULL;
   const mp_work_t work = {.work_class = bytes <= 2 * SCALAR_BYTES ? MP_WORK_SCALAR : MP_WORK_COPY};
   const bool is_scalar = work.work_class == MP_WORK_SCALAR;
   const double seconds =

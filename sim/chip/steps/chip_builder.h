@@ -41,7 +41,7 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step);
 // Appends a kernel to the last step, or to a new step.
 MP_NODISCARD mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel);
-// Adds a kernel that only moves bytes; none for 0 bytes.
+// Adds a kernel that only moves bytes.
 MP_NODISCARD mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double bytes);
 // Adds a copy of a value from VMEM to VMEM.
 MP_NODISCARD mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,

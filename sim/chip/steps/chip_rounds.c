@@ -27,25 +27,17 @@ static bool chip_rounds_updates(const mp_chip_builder_t *b, const mp_chip_fusion
   return false;
 }
 
-// Whether an op of a kernel finds a value in other places than those at which the kernel writes.
-static bool chip_rounds_moves(const mp_chip_fusion_member_t *member, const mp_value_t *now) {
-  const mp_op_t *op = member->op;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    if (mp_chip_fusion_root(op->operands[i]) != now) continue;
-    const bool is_updated =
-        i == 0 && (op->code == MP_OP_DYNAMIC_UPDATE_SLICE || op->code == MP_OP_SCATTER);
-    if (is_updated) continue;
-    if (!member->is_epilogue || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return true;
-  }
-  return false;
-}
-
-// Whether some op of a kernel does: neighbours, rows of which there is a sum, what is looked up.
+// Whether an op of a kernel finds a value in other places than those at which the kernel writes:
+// neighbours, rows of a sum, what is looked up.
 static bool chip_rounds_is_moved(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion,
                                  const mp_value_t *now) {
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
-    if (chip_rounds_moves(member, now)) return true;
+    const mp_op_t *op = member->op;
+    const bool is_in_place = member->is_epilogue && mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE);
+    for (uint32_t i = 0; i < op->num_operands && !is_in_place; ++i) {
+      if (mp_chip_fusion_root(op->operands[i]) == now) return true;
+    }
     at = member->next;
   }
   return false;
@@ -63,18 +55,6 @@ static bool chip_rounds_holds(const mp_chip_builder_t *b, const mp_chip_fusion_t
   return is_gpu ? chip_rounds_is_moved(b, maker, now) : chip_rounds_updates(b, maker);
 }
 
-// Whether the next round finds this round's value in another place, so that it is needed until the
-// round ends.
-static bool chip_rounds_is_handed_on(const mp_chip_builder_t *b, const mp_block_t *body,
-                                     const mp_value_t *now) {
-  const mp_op_t *terminator = mp_block_terminator(body);
-  bool is_handed_on = false;
-  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    is_handed_on |= i != now->index && mp_chip_fusion_root(terminator->operands[i]) == now;
-  }
-  return is_handed_on && b->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
-}
-
 // The write of the next round's value by a kernel while this round's is needed; NULL if there is no
 // such kernel. Fusions were found from the end of a block to its beginning. XLA's compiler for
 // GPUs has kernels that read this round's value come before (LoopScheduleLinearizer).
@@ -87,9 +67,7 @@ static const mp_chip_fusion_access_t *chip_rounds_clash(const mp_chip_builder_t 
     if (fusion->first_member == MP_CHIP_FUSION_NONE || fusion->block != body) continue;
     const mp_chip_fusion_access_t *write = chip_rounds_access(b, fusion, next, true);
     if (write == NULL) continue;
-    const bool clashes =
-        chip_rounds_is_handed_on(b, body, now) || chip_rounds_holds(b, fusion, now);
-    return clashes ? write : NULL;
+    return chip_rounds_holds(b, fusion, now) ? write : NULL;
   }
   return NULL;
 }
@@ -99,8 +77,9 @@ mp_status_t mp_chip_copy_held(mp_chip_builder_t *b, const mp_op_t *loop, uint32_
   const mp_value_t *next = mp_chip_fusion_root(mp_block_terminator(body)->operands[i]);
   const mp_chip_compiler_t compiler = b->chip->figures.compiler;
   if (compiler != MP_CHIP_COMPILER_TPU && compiler != MP_CHIP_COMPILER_GPU) return NULL;
-  if (next->op == NULL || next->op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return NULL;
-  if (next->op->code == MP_OP_SCATTER && compiler == MP_CHIP_COMPILER_GPU) return NULL;
+  if (next->op == NULL || next->op->code == MP_OP_DYNAMIC_UPDATE_SLICE ||
+      next->op->code == MP_OP_SCATTER)
+    return NULL;
   const mp_chip_fusion_access_t *write = chip_rounds_clash(b, body, &body->args[i], next);
   if (write == NULL || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_carried_copy)) return NULL;
   if (write->space == MP_SPACE_HBM) return mp_chip_add_copy(b, loop, 2 * write->bytes);

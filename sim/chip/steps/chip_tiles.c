@@ -17,8 +17,6 @@ static double chip_tiles_work_seconds(const mp_chip_t *chip, const mp_layout_cop
   }
   const bool is_apart = !copy->reads_vmem && isnan(figures->tiles_element);
   const bool is_crossed = copy->is_reshape || copy->from.lane != copy->to.lane;
-  // Rows of f32 are moved as they are, narrower ones are unpacked.
-  const double share = !is_crossed && bits >= 32 ? 0.75 : 1;
   const bool is_swapped = !copy->is_reshape && copy->from.lane == copy->to.sublane &&
                           copy->from.sublane == copy->to.lane;
   const double element = mp_figure_or(is_swapped   ? figures->tiles_swap
@@ -28,7 +26,7 @@ static double chip_tiles_work_seconds(const mp_chip_t *chip, const mp_layout_cop
   *out_figure = is_swapped   ? MP_CHIP_FIGURE_tiles_swap
                 : is_crossed ? MP_CHIP_FIGURE_tiles_lanes
                              : MP_CHIP_FIGURE_tiles_rows;
-  return is_apart ? 0 : mp_layouts_copy_bytes(copy) * 8 / bits * element * share;
+  return is_apart ? 0 : mp_layouts_copy_bytes(copy) * 8 / bits * element;
 }
 
 mp_status_t mp_chip_hold_copy(mp_chip_builder_t *b, const mp_value_t *value, double bytes,
