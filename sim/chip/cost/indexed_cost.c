@@ -5,6 +5,7 @@
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/fuse/lookup.h"
+#include "sim/chip/layout/tile_layout.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // The granule of a chip without parameters: a line of a cache.
@@ -143,7 +144,7 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
   for (uint32_t i = 0; i < dims.count; ++i) {
     if (dims.values[i] + 1 != (int64_t)type->rank) continue;
-    if (is_tpu && !mp_chip_fusion_has_last_in_tiles(type)) return 0;
+    if (is_tpu && !mp_tile_has_last_in_tiles(type)) return 0;
     return mp_irregular_count(type) * mp_figure_or(chip->figures.reverse_element, 0);
   }
   return 0;
@@ -160,7 +161,7 @@ double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || steps.count == 0) return 0;
   const double stride = (double)steps.values[steps.count - 1] + (is_pad ? 1 : 0);
   const mp_type_t *result = op->results[0].type;
-  if (stride <= 1 || (is_pad && !mp_chip_fusion_has_last_in_lanes(result)) ||
+  if (stride <= 1 || (is_pad && !mp_tile_has_last_in_lanes(result)) ||
       !mp_chip_rule(&chip->figures, MP_CHIP_RULE_strided_by_matmul)) {
     return 0;
   }

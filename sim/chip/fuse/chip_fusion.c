@@ -153,13 +153,17 @@ static mp_status_t chip_fusion_merge_last(mp_chip_fusion_find_t *find, const mp_
 
 // ---- all ----
 
+static const mp_chip_fusion_policy_t *chip_fusion_policy(const mp_chip_figures_t *figures) {
+  static const mp_chip_fusion_policy_t *const policies[MP_CHIP_COMPILER_COUNT] = {
+      [MP_CHIP_COMPILER_PLAIN] = &mp_chip_fusion_plain,
+      [MP_CHIP_COMPILER_TPU] = &mp_chip_fusion_tpu,
+      [MP_CHIP_COMPILER_GPU] = &mp_chip_fusion_gpu,
+  };
+  return policies[figures->compiler];
+}
+
 static void chip_fusion_set_limits(mp_chip_fusion_find_t *find, const mp_chip_figures_t *figures) {
-  const bool is_tpu = figures->compiler == MP_CHIP_COMPILER_TPU;
-  const bool is_gpu = figures->compiler == MP_CHIP_COMPILER_GPU;
-  find->policy = is_gpu   ? &mp_chip_fusion_gpu
-                 : is_tpu ? &mp_chip_fusion_tpu
-                          : &mp_chip_fusion_plain;
-  find->compiler = figures->compiler;
+  find->policy = chip_fusion_policy(figures);
   find->rows_most = mp_figure_or(figures->fusion_row, find->policy->row);
   find->matmul_rows_most = mp_figure_or(figures->fusion_matmul_row, 0);
   find->mixed_rows_most = mp_figure_or(figures->fusion_mixed_row, find->matmul_rows_most);
@@ -167,7 +171,7 @@ static void chip_fusion_set_limits(mp_chip_fusion_find_t *find, const mp_chip_fi
 }
 
 static mp_status_t chip_fusion_fuse(mp_chip_fusion_find_t *find) {
-  MP_RETURN_IF_ERROR(mp_chip_fusion_note_uses(find, find->main));
+  if (find->policy->counts_uses) MP_RETURN_IF_ERROR(mp_chip_fusion_note_uses(find, find->main));
   MP_RETURN_IF_ERROR(chip_fusion_sweep(find, find->main));
   return find->policy->merges_last ? chip_fusion_merge_last(find, find->main) : NULL;
 }

@@ -3,7 +3,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
-#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/fuse/chip_fusion_policy.h"
 
 static mp_status_t chip_fusion_bytes_note_made(mp_chip_fusion_find_t *find, uint32_t number) {
   const mp_chip_fusions_t *out = find->out;
@@ -94,8 +94,7 @@ static mp_status_t chip_fusion_bytes_write_results(mp_chip_fusion_find_t *find, 
     if (whole == 0) continue;
     const bool is_part = !mp_chip_fusion_is_selection(find->figures, op);
     double share = is_part ? mp_work_bytes_written(op, i) / whole : 1;
-    // Elements that are updated several times are written once, from the cache.
-    if (find->compiler == MP_CHIP_COMPILER_GPU) share = fmin(share, 1);
+    if (find->policy->writes_once) share = fmin(share, 1);
     const double bytes = share * chip_fusion_bytes_tiled(find, entry, value);
     ++find->out->fusions.items[number].num_writes;
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(

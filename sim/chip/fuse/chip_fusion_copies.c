@@ -6,7 +6,6 @@
 #include "sim/plan/plan.h"
 
 mp_status_t mp_chip_fusion_note_uses(mp_chip_fusion_find_t *find, const mp_block_t *block) {
-  if (find->compiler != MP_CHIP_COMPILER_TPU) return NULL;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     for (uint32_t i = 0; i < op->num_regions; ++i) {
       if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) break;
@@ -109,7 +108,7 @@ static bool chip_fusion_copies_is_anyway(const mp_chip_fusion_find_t *find,
 // recomputes it. Evidence: libtpu 0.0.52 for v5e and v6e stores only the pre-activation in 16
 // gradients of MLPs, plain and gated, with gelu, silu, relu and its square.
 static bool chip_fusion_copies_is_kept(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
-  if (find->compiler != MP_CHIP_COMPILER_TPU || op->num_results != 1) return false;
+  if (!find->policy->counts_uses || op->num_results != 1) return false;
   chip_fusion_copies_tree_t tree = {.count = mp_chip_fusion_op_count(op)};
   return chip_fusion_copies_add(find, &tree, op) && chip_fusion_copies_is_anyway(find, &tree, op) &&
          mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation);

@@ -123,7 +123,11 @@ static bool chip_fusion_gpu_are_siblings(const mp_chip_fusion_find_t *find, uint
 }
 
 const mp_chip_fusion_policy_t mp_chip_fusion_gpu = {
+    .ops = &mp_chip_fusion_gpu_ops,
     .row = MP_CHIP_FUSION_GPU_ROW,
+    .computes_parts = true,
+    .needs_early = true,
+    .writes_once = true,
     .merges_last = true,
     .accepts = chip_fusion_gpu,
     .repeats = chip_fusion_gpu_repeats,

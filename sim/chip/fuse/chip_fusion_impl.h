@@ -58,7 +58,6 @@ typedef struct mp_chip_fusion_policy_t mp_chip_fusion_policy_t;
 typedef struct {
   const mp_chip_figures_t *figures;
   const mp_chip_fusion_policy_t *policy;
-  mp_chip_compiler_t compiler;
   double rows_most;         // elements of the longest row that a kernel can keep
   double matmul_rows_most;  // the same if a matmul in the kernel makes the rows
   double mixed_rows_most;   // the same if the matrices of its batch are interleaved
@@ -153,7 +152,7 @@ MP_NODISCARD mp_status_t mp_chip_fusion_write(mp_chip_fusion_find_t *find,
 
 // ---- chip_fusion_copies.c ----
 
-// On TPUs, counts the uses of values in a block and its control flow.
+// Counts the uses of values in a block and its control flow.
 MP_NODISCARD mp_status_t mp_chip_fusion_note_uses(mp_chip_fusion_find_t *find,
                                                   const mp_block_t *block);
 // Whether all users can compute the op, and move fewer bytes if they do.

@@ -3,7 +3,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
-#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/fuse/chip_fusion_policy.h"
 
 // The class of a kernel with ops of both classes.
 static mp_work_class_t chip_fusion_join_class(mp_work_class_t a, mp_work_class_t b) {
@@ -19,7 +19,7 @@ static mp_work_class_t chip_fusion_join_class(mp_work_class_t a, mp_work_class_t
 static double chip_fusion_join_share(const mp_chip_fusion_find_t *find, uint32_t number,
                                      const mp_op_t *op) {
   const mp_chip_fusion_value_t *entry = NULL;
-  if (op->num_results != 1 || find->compiler != MP_CHIP_COMPILER_GPU) return 1;
+  if (op->num_results != 1 || !find->policy->computes_parts) return 1;
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[0]), entry);
   if (entry == NULL || entry->written_by != MP_CHIP_FUSION_NONE) return 1;
   const double share = mp_chip_fusion_utilization(find, op, number);

@@ -50,6 +50,9 @@ bool mp_chip_fusion_scales(const mp_chip_figures_t *figures, const mp_op_t *op);
 // Whether each reader recomputes the op: broadcasts, iotas, constants.
 bool mp_chip_fusion_is_generator(const mp_op_t *op);
 
+// Whether a value is a scalar constant, or its broadcast.
+bool mp_chip_fusion_is_constant(const mp_value_t *value);
+
 // Whether XLA folds a value into a scalar constant: elementwise ops and broadcasts of splat
 // constants.
 bool mp_chip_fusion_is_folded(const mp_value_t *value);
@@ -111,16 +114,7 @@ const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const 
                                         mp_chip_fusion_kind_t kind, uint32_t operand,
                                         bool *out_is_reused);
 
-// Whether the last dimension is in the lanes: no other dimension needs less padding there.
-bool mp_chip_fusion_has_last_in_lanes(const mp_type_t *type);
-// Whether the last dimension is in the tiles, in lanes or in sublanes.
-bool mp_chip_fusion_has_last_in_tiles(const mp_type_t *type);
-
-// The padding of a part of a concatenation, which has the layout of the whole, however much padding
-// that needs.
-double mp_chip_fusion_part_padding(const mp_op_t *concatenation, const mp_type_t *part);
-// The bytes of an array in a TPU's tiles, and on the described chip: with tiles or without.
-double mp_chip_fusion_tiled_bytes(const mp_type_t *type);
+// The bytes of an array on the described chip: with tiles or without.
 double mp_chip_fusion_bytes_of(const mp_chip_figures_t *figures, const mp_type_t *type);
 
 #endif  // MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_KINDS_H_

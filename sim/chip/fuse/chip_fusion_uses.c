@@ -1,9 +1,48 @@
-// Records the readers of values, and finds those of an op.
+// What is known about values: records their readers, and finds those of an op.
 #include <math.h>
 
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
-#include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/fuse/chip_fusion_policy.h"
+#include "sim/chip/layout/tile_layout.h"
+
+mp_status_t mp_chip_fusion_value(mp_chip_fusion_find_t *find, const mp_value_t *value,
+                                 mp_chip_fusion_value_t **out) {
+  mp_chip_fusion_value_t *entry;
+  const uint64_t hash = mp_hash_pointer(value);
+  MP_HASH_MAP_GET(&find->values, hash, entry);
+  if (entry == NULL) {
+    const mp_chip_fusion_value_t fresh = {.hash = hash,
+                                          .first_use = MP_CHIP_FUSION_NONE,
+                                          .memory_use = MP_CHIP_FUSION_NONE,
+                                          .written_by = MP_CHIP_FUSION_NONE,
+                                          .made_by = MP_CHIP_FUSION_NONE,
+                                          .reader = MP_CHIP_FUSION_NONE};
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->arena, &find->values, &fresh));
+    MP_HASH_MAP_GET(&find->values, hash, entry);
+  }
+  *out = entry;
+  return NULL;
+}
+
+uint32_t mp_chip_fusion_now(const mp_chip_fusion_find_t *find, uint32_t number) {
+  while (find->states.items[number].merged_into != MP_CHIP_FUSION_NONE) {
+    number = find->states.items[number].merged_into;
+    MP_ASSERT(number < find->states.count);
+  }
+  return number;
+}
+
+bool mp_chip_fusion_has_member(const mp_chip_fusion_find_t *find, const mp_chip_fusion_t *fusion,
+                               const mp_op_t *op) {
+  uint32_t at = fusion->first_member;
+  while (at != MP_CHIP_FUSION_NONE && find->out->members.items[at].op != op) {
+    at = find->out->members.items[at].next;
+  }
+  return at != MP_CHIP_FUSION_NONE;
+}
+
+// ---- uses ----
 
 mp_status_t mp_chip_fusion_use(mp_chip_fusion_find_t *find, const mp_value_t *value,
                                const mp_op_t *op, const mp_chip_fusion_user_t *user, double emitted,
@@ -64,15 +103,32 @@ static double chip_fusion_uses_narrowed(const mp_chip_fusion_find_t *find,
   return use->next == MP_CHIP_FUSION_NONE ? chip_fusion_uses_share_of_bits(use->op) : 1;
 }
 
+static double chip_fusion_uses_least_padding(const mp_type_t *type) {
+  return mp_tile_padding(type, mp_tile_layout_compact(type));
+}
+
+// The padding of a part of a concatenation, which has the layout of the whole, however much padding
+// that needs.
+static double chip_fusion_uses_part_padding(const mp_op_t *concatenation, const mp_type_t *part) {
+  const mp_type_t *whole = concatenation->results[0].type;
+  const int32_t rank = (int32_t)whole->rank;
+  if (mp_work_bytes_of(part) == 0 || part->rank == 0) return 1;
+  const bool is_by_rows = rank > 1 && part->rank == whole->rank &&
+                          mp_tile_padding(whole, (mp_tile_layout_t){rank - 1, rank - 2, false}) <=
+                              chip_fusion_uses_least_padding(whole);
+  return is_by_rows ? mp_tile_padding(part, (mp_tile_layout_t){rank - 1, rank - 2, false})
+                    : chip_fusion_uses_least_padding(part);
+}
+
 // On TPUs a part of a concatenation has the layout and type of the whole, which sets its padding.
 static mp_status_t chip_fusion_uses_part(mp_chip_fusion_find_t *find, const mp_value_t *value,
                                          const mp_op_t *op) {
-  if (op->code != MP_OP_CONCATENATE || find->compiler != MP_CHIP_COMPILER_TPU) return NULL;
+  if (op->code != MP_OP_CONCATENATE || !find->policy->ops->has_tiles) return NULL;
   mp_chip_fusion_value_t *entry;
   MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, &op->results[0], &entry));
   const double share = chip_fusion_uses_narrowed(find, entry);
   MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, value, &entry));
-  entry->padding = share * mp_chip_fusion_part_padding(op, value->type);
+  entry->padding = share * chip_fusion_uses_part_padding(op, value->type);
   return NULL;
 }
 
@@ -140,9 +196,8 @@ mp_status_t mp_chip_fusion_find_in_memory(mp_chip_fusion_find_t *find,
                                           const mp_chip_fusion_op_t *at,
                                           const mp_chip_fusion_user_t *user,
                                           const mp_value_t *value) {
-  const bool is_gpu = find->compiler == MP_CHIP_COMPILER_GPU;
-  // On GPUs the value has to exist when the op's fusion runs, not at the op's place.
-  const uint32_t place = is_gpu ? find->states.items[user->fusion].place : find->place;
+  const uint32_t place =
+      find->policy->needs_early ? find->states.items[user->fusion].place : find->place;
   MP_RETURN_IF_ERROR(chip_fusion_uses_in_memory_at(find, value, place));
   return chip_fusion_uses_part(find, value, at->op);
 }

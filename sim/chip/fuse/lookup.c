@@ -59,7 +59,7 @@ double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup) {
 // in f32, of 128 to 1,024 in bf16; in bf16 200,000 rows of 64 (51 MB), but not 100,000 of 32.
 bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op) {
   const double narrow_least = 32.0 * 1024 * 1024;
-  if (figures->compiler != MP_CHIP_COMPILER_TPU || isnan(figures->gather_apart)) return false;
+  if (isnan(figures->gather_apart)) return false;
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
   const mp_type_t *type = op->operands[0]->type;
   if (!lookup.is_row || lookup.slices <= figures->gather_apart) return false;

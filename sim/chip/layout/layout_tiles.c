@@ -64,3 +64,20 @@ mp_tile_layout_t mp_tile_layout_of(const mp_type_t *type, int32_t sublane, int32
   if (sublane < 0 || lane < 0) return lane < 0 ? crossed : as_is;
   return mp_tile_padding(type, crossed) < mp_tile_padding(type, as_is) ? crossed : as_is;
 }
+
+bool mp_tile_has_last_in_lanes(const mp_type_t *type) {
+  int64_t count = 0;
+  if (type->rank == 0 || !mp_type_num_elements(type, &count) || count == 0) return false;
+  const double last = mp_tile_padding_by_lane(type, (int32_t)type->rank - 1);
+  return last <= mp_tile_padding(type, mp_tile_layout_compact(type));
+}
+
+bool mp_tile_has_last_in_tiles(const mp_type_t *type) {
+  if (mp_tile_has_last_in_lanes(type)) return true;
+  const int32_t last = (int32_t)type->rank - 1;
+  const double least = mp_tile_padding(type, mp_tile_layout_compact(type));
+  for (int32_t lane = 0; lane < last; ++lane) {
+    if (mp_tile_padding(type, (mp_tile_layout_t){lane, last, false}) <= least) return true;
+  }
+  return false;
+}

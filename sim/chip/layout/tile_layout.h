@@ -41,6 +41,11 @@ mp_tile_layout_t mp_tile_layout_of(const mp_type_t *type, int32_t sublane, int32
 bool mp_tile_layout_reshape(const mp_type_t *from, const mp_type_t *to, mp_tile_layout_t layout,
                             mp_tile_layout_t *out);
 
+// Whether the last dimension is in the lanes: no other dimension needs less padding there.
+bool mp_tile_has_last_in_lanes(const mp_type_t *type);
+// Whether the last dimension is in the tiles, in lanes or in sublanes.
+bool mp_tile_has_last_in_tiles(const mp_type_t *type);
+
 // ---- layout_transfer.c ----
 
 // The layout that an op's result has if operand `operand` has this one, and the other way round:
