@@ -3,14 +3,12 @@
 #include "sim/chip/schedule/chip_order_impl.h"
 
 typedef mp_chip_ordering_t order_t;
-typedef mp_chip_item_t item_t;
 
 // Whether an item is a kernel other than a matmul: it may run between a carried value and a
 // pipelined collective.
-static bool chip_order_pipeline_is_light(const item_t *item) {
-  const bool is_work =
-      item->copy == ORDER_NONE && mp_op_info(item->op->code)->role == MP_OP_ROLE_KERNEL;
-  return is_work && !item->is_matmul && item->collective == ORDER_NONE;
+static bool chip_order_pipeline_is_light(const mp_chip_item_t *item) {
+  return mp_op_info(item->op->code)->role == MP_OP_ROLE_KERNEL && !item->is_matmul &&
+         item->copy == ORDER_NONE && item->collective == ORDER_NONE;
 }
 
 // For each item, whether all items that it depends on in the block are light; with `is_back`,

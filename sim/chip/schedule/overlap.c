@@ -3,14 +3,9 @@
 #include "sim/base/assert.h"
 #include "sim/chip/rules/chip_rules.h"
 
-static const char *const k_order_names[] = {
-#define ORDER_NAME(name, text) [MP_OVERLAP_##name] = text,
-    MP_OVERLAPS(ORDER_NAME)
-#undef ORDER_NAME
-};
-
 const char *mp_overlap_name(mp_overlap_t order) {
-  return k_order_names[order];
+  static const char *const names[] = {"sync", "async", "decomposed"};
+  return names[order];
 }
 
 // The overlap of a kind that the chip's file sets instead; NAN: none.

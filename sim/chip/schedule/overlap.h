@@ -8,16 +8,11 @@
 // Synchronous: devices wait for the collective at once. Asynchronous: they start it and wait later.
 // Decomposed into a collective matmul: its messages overlap with parts of the matmul that reads its
 // result, or makes its operand.
-#define MP_OVERLAPS(X) \
-  X(SYNC, "sync")      \
-  X(ASYNC, "async")    \
-  X(DECOMPOSED, "decomposed")
-
 typedef enum {
-#define MP_OVERLAP_ENUM(name, text) MP_OVERLAP_##name,
-  MP_OVERLAPS(MP_OVERLAP_ENUM)
-#undef MP_OVERLAP_ENUM
-      MP_OVERLAP_COUNT
+  MP_OVERLAP_SYNC,
+  MP_OVERLAP_ASYNC,
+  MP_OVERLAP_DECOMPOSED,
+  MP_OVERLAP_COUNT,
 } mp_overlap_t;
 
 // "sync", "async" or "decomposed".

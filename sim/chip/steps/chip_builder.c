@@ -40,16 +40,16 @@ mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *ker
 
 mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double bytes) {
   enum { SCALAR_BYTES = 16 };
-  const mp_work_t work = {.work_class = bytes <= 2 * SCALAR_BYTES ? MP_WORK_SCALAR : MP_WORK_COPY};
-  const bool is_scalar = work.work_class == MP_WORK_SCALAR;
+  const bool is_scalar = bytes <= 2 * SCALAR_BYTES;
   const double seconds =
       (is_scalar ? mp_kernel_scalar_time(b->chip) : mp_kernel_copy_time(b->chip, bytes)).seconds;
-  return mp_chip_put_kernel(b, &(mp_chip_kernel_t){.op = op,
-                                                   .name = "copy",
-                                                   .work_class = work.work_class,
-                                                   .kind = MP_FLOP_F32,
-                                                   .bytes = bytes,
-                                                   .seconds = seconds});
+  return mp_chip_put_kernel(
+      b, &(mp_chip_kernel_t){.op = op,
+                             .name = "copy",
+                             .work_class = is_scalar ? MP_WORK_SCALAR : MP_WORK_COPY,
+                             .kind = MP_FLOP_F32,
+                             .bytes = bytes,
+                             .seconds = seconds});
 }
 
 mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,
@@ -65,11 +65,10 @@ mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,
 }
 
 mp_status_t mp_chip_add_scalar(mp_chip_builder_t *b, const mp_op_t *op) {
-  const mp_work_t work = {.work_class = MP_WORK_SCALAR};
   return mp_chip_put_kernel(b,
                             &(mp_chip_kernel_t){.op = op,
                                                 .name = mp_op_short_name(op),
-                                                .work_class = work.work_class,
+                                                .work_class = MP_WORK_SCALAR,
                                                 .kind = MP_FLOP_F32,
                                                 .seconds = mp_kernel_scalar_time(b->chip).seconds});
 }

@@ -13,7 +13,7 @@ typedef struct {
   uint32_t last;  // the last op that reads it: its position in the order of mp_block_walk
   const mp_block_t *copied_in;  // the block that has copied it for a matmul; NULL: none
   uint32_t held;                // the number of that copy in `held`
-} mp_chip_order_use_t;
+} mp_chip_uses_t;
 
 typedef struct {
   const mp_chip_t *chip;
@@ -21,8 +21,8 @@ typedef struct {
   mp_communication_t *communication;
   mp_arena_t *arena, *scratch;
   const mp_chip_fusions_t *fusions;
-  uint32_t position;                      // of the next op in the walk that finds uses
-  MP_HASH_MAP(mp_chip_order_use_t) uses;  // in scratch; of values that are not aliases
+  uint32_t position;                 // of the next op in the walk that finds uses
+  MP_HASH_MAP(mp_chip_uses_t) uses;  // in scratch; of values that are not aliases
   MP_ARRAY(mp_chip_kernel_t) kernels;
   MP_ARRAY(mp_chip_step_t) steps;
   MP_ARRAY(bool) slots;  // of host copies: which are in use
@@ -60,12 +60,6 @@ MP_NODISCARD mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_
 // Adds the steps of a loop or branch.
 MP_NODISCARD mp_status_t mp_chip_add_control(mp_chip_builder_t *b, const mp_op_t *op);
 
-// ---- chip_host.c: copies between the device and its host ----
-
-// Add the step that starts a host copy, and the step that waits for it.
-MP_NODISCARD mp_status_t mp_chip_begin_copy(mp_chip_builder_t *b, uint32_t number);
-MP_NODISCARD mp_status_t mp_chip_await_copy(mp_chip_builder_t *b, uint32_t number);
-
 // ---- chip_kernels.c ----
 
 // Adds the kernel of the fusion that runs at the place of an op, if there is one, and the copies of
@@ -76,10 +70,9 @@ MP_NODISCARD mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t 
 // ---- chip_copies.c: copies of values whose buffer another value takes over ----
 
 // Finds the uses of all values.
-MP_NODISCARD mp_status_t mp_chip_order_find_uses(mp_chip_builder_t *b);
+MP_NODISCARD mp_status_t mp_chip_find_uses(mp_chip_builder_t *b);
 // The uses of a value; NULL: no op reads it.
-const mp_chip_order_use_t *mp_chip_order_use_of(const mp_chip_builder_t *b,
-                                                const mp_value_t *value);
+const mp_chip_uses_t *mp_chip_use_of(const mp_chip_builder_t *b, const mp_value_t *value);
 // The bytes that an op copies before it updates its operands in place.
 double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op);
 // Add copies: of initial values before a loop, of carried values at the end of each iteration, of

@@ -14,8 +14,8 @@ static mp_status_t chip_copies_note_uses(void *context, mp_op_t *op) {
   // A change of type reads nothing; the readers of its result do.
   if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_chip_order_use_t *before;
-    mp_chip_order_use_t use = {.hash = mp_hash_pointer(mp_chip_fusion_root(op->operands[i]))};
+    const mp_chip_uses_t *before;
+    mp_chip_uses_t use = {.hash = mp_hash_pointer(mp_chip_fusion_root(op->operands[i]))};
     MP_HASH_MAP_GET(&b->uses, use.hash, before);
     if (before != NULL) use = *before;
     use.last = op->id;
@@ -24,20 +24,19 @@ static mp_status_t chip_copies_note_uses(void *context, mp_op_t *op) {
   return NULL;
 }
 
-mp_status_t mp_chip_order_find_uses(mp_chip_builder_t *b) {
+mp_status_t mp_chip_find_uses(mp_chip_builder_t *b) {
   return mp_block_walk(b->program->partitioned->main->body, chip_copies_note_uses, b);
 }
 
-const mp_chip_order_use_t *mp_chip_order_use_of(const mp_chip_builder_t *b,
-                                                const mp_value_t *value) {
-  const mp_chip_order_use_t *use;
+const mp_chip_uses_t *mp_chip_use_of(const mp_chip_builder_t *b, const mp_value_t *value) {
+  const mp_chip_uses_t *use;
   MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(value), use);
   return use;
 }
 
 static bool chip_copies_is_last_use(const mp_chip_builder_t *b, const mp_value_t *root,
                                     const mp_op_t *op) {
-  const mp_chip_order_use_t *use = mp_chip_order_use_of(b, root);
+  const mp_chip_uses_t *use = mp_chip_use_of(b, root);
   return use == NULL || use->last <= op->id;
 }
 
@@ -203,7 +202,7 @@ static mp_status_t chip_copies_land(mp_chip_builder_t *b, const mp_op_t *termina
   const int32_t argument = b->program->results[i].alias;
   if (argument < 0) return NULL;
   const mp_value_t *taken = &terminator->parent->args[argument];
-  const mp_chip_order_use_t *use = mp_chip_order_use_of(b, taken);
+  const mp_chip_uses_t *use = mp_chip_use_of(b, taken);
   if (use == NULL || mp_chip_fusion_is_sent_from(value, taken)) return NULL;
   return mp_chip_add_copy(b, terminator, 2 * bytes);
 }

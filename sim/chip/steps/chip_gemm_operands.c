@@ -31,7 +31,7 @@ mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) 
     const mp_matmul_operand_t operand = mp_matmul_operand(op, i);
     const mp_value_t *root = mp_chip_fusion_root(operand.value);
     if (mp_matmul_is_contiguous(&operand) || chip_gemm_operands_is_made(b, root)) continue;
-    mp_chip_order_use_t *use;
+    mp_chip_uses_t *use;
     MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
     const double bytes = mp_work_bytes_of(root->type);
     // Later matmuls of the block read the same copy.

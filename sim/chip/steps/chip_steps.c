@@ -7,7 +7,7 @@
 // Allocates the tables of the steps: layout copies that have a kernel, communication. Finds uses.
 static mp_status_t chip_steps_start(mp_chip_builder_t *b) {
   const uint32_t num_copies = b->fusions->layouts.copies.count;
-  MP_RETURN_IF_ERROR(mp_chip_order_find_uses(b));
+  MP_RETURN_IF_ERROR(mp_chip_find_uses(b));
   b->copied = MP_ARENA_ARRAY(b->scratch, uint32_t, (size_t)num_copies + 1);
   MP_RETURN_IF_NULL(b->copied);
   for (uint32_t i = 0; i < num_copies; ++i) b->copied[i] = UINT32_MAX;
