@@ -197,35 +197,23 @@ static chip_fusion_copies_ways_t chip_fusion_copies_weigh(const mp_chip_fusion_f
       continue;
     }
     for (uint32_t j = 0; j < find->users.count; ++j) {
-      const bool reads = mp_chip_fusion_reads(find, find->users.items[j].fusion, value);
-      if (!reads) ways.copied += bytes;
-      if (find->users.items[j].fusion == first->fusion && first_may_write && !reads) {
-        ways.written += bytes;
-      }
+      if (!mp_chip_fusion_reads(find, find->users.items[j].fusion, value)) ways.copied += bytes;
     }
-    if (!first_may_write) ways.written += bytes;
+    if (!first_may_write || !mp_chip_fusion_reads(find, first->fusion, value)) {
+      ways.written += bytes;
+    }
   }
   return ways;
 }
 
 bool mp_chip_fusion_copies(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,
                            const mp_chip_fusion_user_t *first, bool first_may_write) {
-  enum { USERS_MOST = 16, COPIED_MOST = 64, TRANSCENDENTAL = 8 };
+  enum { USERS_MOST = 16 };
   if (at->kind != MP_CHIP_FUSION_LOOP || find->users.count > USERS_MOST) return false;
-  const double cost = at->work.transcendentals > 0 ? TRANSCENDENTAL : 1;
   for (uint32_t i = 0; i < find->users.count; ++i) {
-    const mp_chip_fusion_user_t *user = &find->users.items[i];
-    if (!find->policy->accepts(find, at, user)) return false;
-    if (find->states.items[user->fusion].copied + cost > COPIED_MOST) return false;
+    if (!find->policy->accepts(find, at, &find->users.items[i])) return false;
   }
-  if (!chip_fusion_copies_is_kept(find, at->op)) {
-    const chip_fusion_copies_ways_t ways =
-        chip_fusion_copies_weigh(find, at, first, first_may_write);
-    if (ways.copied > ways.written) return false;
-  }
-  for (uint32_t i = 0; i < find->users.count; ++i) {
-    if (find->users.items[i].fusion == first->fusion) continue;
-    find->states.items[find->users.items[i].fusion].copied += cost;
-  }
-  return true;
+  if (chip_fusion_copies_is_kept(find, at->op)) return true;
+  const chip_fusion_copies_ways_t ways = chip_fusion_copies_weigh(find, at, first, first_may_write);
+  return ways.copied <= ways.written;
 }

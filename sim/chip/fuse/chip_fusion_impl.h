@@ -41,7 +41,6 @@ typedef struct {
   mp_chip_fusion_kind_t kind;
   uint64_t reduced_dims;  // of its reductions: a bit for each
   double row;             // elements of the rows that it keeps; 0: none
-  double copied;          // operations per element that other fusions compute as well
   uint32_t num_members;
 } mp_chip_fusion_state_t;
 
@@ -211,8 +210,7 @@ void mp_chip_fusion_join_siblings(mp_chip_fusion_find_t *find, const mp_value_t 
 
 // ---- chip_fusion_updates.c ----
 
-// Whether the op reads other parts of the array that the fusion updates, so it must run before: XLA
-// for GPUs would overwrite them.
+// Whether the op is a slice of the array that the fusion updates: XLA for GPUs would overwrite it.
 bool mp_chip_fusion_overwrites_source(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                       uint32_t number);
 

@@ -9,7 +9,7 @@
   X(transposed_rows, "gpu", "fuse", "rows of a transposed matmul result do not stay on chip") \
   X(rows_close, "gpu", "fuse", "a reduction of rows is fused with the ops that read them again, or that keep them") \
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
-  X(update_source, "gpu", "fuse", "an op that reads other elements of an updated array is computed before the update") \
+  X(update_source, "gpu", "fuse", "a slice of an updated array is computed before the update") \
   X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices is written, not recomputed") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \

@@ -46,20 +46,7 @@ static void vectors_by_small_matrices_are_sums(void **state) {
   expect(GPU, VECTOR("4096", "4096"), 2, 4.0 * (3 * 4096.0 * 4096 + 2 * 4096));
 }
 
-static void neighbours_are_read_before_an_update(void **state) {
-  (void)state;
-  enum { INNER_BYTES = 254 * 1024 * 4 };
-  static const char text[] = "func.func @main(%x: " GRID ") -> " GRID " {\n" PART("a", "0", "254")
-      PART("b", "2", "256") "%c = stablehlo.add %a, %b : " INNER
-                            "\n%0 = stablehlo.constant dense<0> : tensor<i32>\n"
-                            "%1 = stablehlo.constant dense<1> : tensor<i32>\n"
-                            "%r = stablehlo.dynamic_update_slice %x, %c, %1, %0 : (" GRID ", " INNER
-                            ", tensor<i32>, tensor<i32>) -> " GRID "\nreturn %r : " GRID "\n}\n";
-  expect(GPU, text, 2, SIZE + 3.0 * INNER_BYTES);
-}
-
-// Of the ops that read one neighbour each the last one is in the update's kernel, and its neighbour
-// is written; the other one has a kernel of its own, with its neighbour.
+// Slices of the updated array are written before the update, whose kernel computes the rest.
 static void one_neighbour_is_written_for_an_update(void **state) {
   (void)state;
   enum { INNER_BYTES = 254 * 1024 * 4 };
@@ -116,7 +103,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(numbers_are_no_kernels),
       cmocka_unit_test(sums_follow_rows),
-      cmocka_unit_test(neighbours_are_read_before_an_update),
       cmocka_unit_test(one_neighbour_is_written_for_an_update),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(rows_have_no_siblings),
