@@ -43,22 +43,22 @@ static mp_status_t chip_fusion_decide(mp_chip_fusion_find_t *find, const mp_chip
     const mp_chip_fusion_user_t first = *mp_chip_fusion_first_user(find);
     const bool accepts = find->policy->accepts(find, at, &first);
     const bool is_only = find->users.count == 1 && at->memory_use == MP_CHIP_FUSION_NONE;
-    const bool keeps_rows = accepts && at->kind == MP_CHIP_FUSION_REDUCTION && first.is_reused;
     const bool repeats = first.is_reused && find->policy->repeats != NULL;
     if (accepts && is_only && (!repeats || find->policy->repeats(find, at))) {
-      if (keeps_rows) chip_fusion_keep_rows(find, at, first.fusion);
+      if (at->kind == MP_CHIP_FUSION_REDUCTION && first.is_reused) {
+        chip_fusion_keep_rows(find, at, first.fusion);
+      }
       return mp_chip_fusion_join(find, at, &first);
     }
     // The first user can write the op's result only if it iterates over it, so not if it broadcasts
     // or slices the result, or reads it as a matmul operand.
-    const bool may_write = accepts && ((first.is_along && !first.is_reused) || keeps_rows) &&
+    const bool may_write = accepts && first.is_along && !first.is_reused &&
                            find->states.items[first.fusion].place < at->memory_use;
     if (at->memory_use == MP_CHIP_FUSION_NONE &&
         find->policy->should_copy(find, at, &first, may_write)) {
       return chip_fusion_join_all(find, at);
     }
     if (may_write) {
-      if (keeps_rows) chip_fusion_keep_rows(find, at, first.fusion);
       MP_RETURN_IF_ERROR(mp_chip_fusion_write(find, at, first.fusion));
       return mp_chip_fusion_join(find, at, &first);
     }

@@ -67,14 +67,11 @@ static mp_status_t chip_fusion_bytes_read_operands(mp_chip_fusion_find_t *find, 
   const mp_op_t *op = member->op;
   mp_work_t work;
   const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(find->figures, op, &work);
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_chip_fusion_source(find->figures, op, kind, i, &is_reused);
-    if (value == NULL) continue;
-    const double bytes = member->share * mp_work_bytes_read(op, i);
-    const uint32_t copy = mp_layouts_copy_for(&find->out->layouts, op->operands[i], op);
-    MP_RETURN_IF_ERROR(chip_fusion_bytes_read(find, number, value, bytes,
-                                              mp_chip_fusion_sides(member, kind, i), copy));
+  for (mp_chip_fusion_read_t read = {0}; mp_chip_fusion_next(find->figures, op, kind, &read);) {
+    const double bytes = member->share * mp_work_bytes_read(op, read.operand);
+    const uint32_t copy = mp_layouts_copy_for(&find->out->layouts, op->operands[read.operand], op);
+    MP_RETURN_IF_ERROR(chip_fusion_bytes_read(
+        find, number, read.value, bytes, mp_chip_fusion_sides(member, kind, read.operand), copy));
   }
   return NULL;
 }

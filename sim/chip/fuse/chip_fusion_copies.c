@@ -167,11 +167,9 @@ static double chip_fusion_copies_source_bytes(const mp_chip_fusion_find_t *find,
   const mp_op_t *op = value->op;
   if (op == NULL || ops_most == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return bytes;
   double sum = 0;
-  for (uint32_t i = 0; i < op->num_operands && sum < bytes; ++i) {
-    bool is_reused = false;
-    const mp_value_t *source =
-        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
-    if (source != NULL) sum += chip_fusion_copies_source_bytes(find, source, ops_most - 1);
+  for (mp_chip_fusion_read_t read = {0};
+       sum < bytes && mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+    sum += chip_fusion_copies_source_bytes(find, read.value, ops_most - 1);
   }
   return fmin(sum, bytes);
 }
@@ -184,22 +182,21 @@ static chip_fusion_copies_ways_t chip_fusion_copies_weigh(const mp_chip_fusion_f
   const double made = at->bytes;
   chip_fusion_copies_ways_t ways = {.written = made * (1 + others)};
   if (!first_may_write) ways.written += made;
-  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_chip_fusion_source(find->figures, at->op, at->kind, i, &is_reused);
-    if (value == NULL) continue;
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, at->op, at->kind, &read);) {
     enum { OPS_MOST = 4 };
-    const double bytes =
-        fmin(mp_work_bytes_read(at->op, i), chip_fusion_copies_source_bytes(find, value, OPS_MOST));
-    const mp_value_t *matmul = chip_fusion_copies_matmul(value);
+    const double bytes = fmin(mp_work_bytes_read(at->op, read.operand),
+                              chip_fusion_copies_source_bytes(find, read.value, OPS_MOST));
+    const mp_value_t *matmul = chip_fusion_copies_matmul(read.value);
     if (matmul != NULL) {
-      chip_fusion_copies_weigh_matmul(find, value, matmul, bytes, first_may_write, &ways);
+      chip_fusion_copies_weigh_matmul(find, read.value, matmul, bytes, first_may_write, &ways);
       continue;
     }
     for (uint32_t j = 0; j < find->users.count; ++j) {
-      if (!mp_chip_fusion_reads(find, find->users.items[j].fusion, value)) ways.copied += bytes;
+      if (!mp_chip_fusion_reads(find, find->users.items[j].fusion, read.value))
+        ways.copied += bytes;
     }
-    if (!first_may_write || !mp_chip_fusion_reads(find, first->fusion, value)) {
+    if (!first_may_write || !mp_chip_fusion_reads(find, first->fusion, read.value)) {
       ways.written += bytes;
     }
   }

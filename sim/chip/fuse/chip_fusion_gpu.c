@@ -7,14 +7,21 @@
 static bool chip_fusion_gpu_reads_array(const mp_chip_fusion_find_t *find,
                                         const mp_chip_fusion_t *fusion, const mp_op_t *op,
                                         const mp_op_t *matmul) {
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value =
-        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
-    if (value == NULL || is_reused || value->op == matmul) continue;
-    if (value->op == NULL || !mp_chip_fusion_has_member(find, fusion, value->op)) return true;
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+    if (read.is_reused || read.value->op == matmul) continue;
+    if (read.value->op == NULL || !mp_chip_fusion_has_member(find, fusion, read.value->op))
+      return true;
   }
   return false;
+}
+
+// Whether an op multiplies an array by a scalar constant.
+static bool chip_fusion_gpu_scales(const mp_chip_figures_t *figures, const mp_op_t *op) {
+  mp_chip_fusion_read_t read = {0};
+  return op->code == MP_OP_MULTIPLY &&
+         mp_chip_fusion_next(figures, op, MP_CHIP_FUSION_LOOP, &read) &&
+         !mp_chip_fusion_next(figures, op, MP_CHIP_FUSION_LOOP, &read);
 }
 
 // Whether the ops of a fusion are an epilogue of the matmul library: bias and activation, or the
@@ -34,7 +41,7 @@ static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *fin
     num_sums += code == MP_OP_ADD;
     num_tanhs += code == MP_OP_TANH;
     num_matmuls += code == MP_OP_MULTIPLY;
-    num_scales += mp_chip_fusion_scales(find->figures, member->op);
+    num_scales += chip_fusion_gpu_scales(find->figures, member->op);
     reads_array |= chip_fusion_gpu_reads_array(find, fusion, member->op, matmul);
     at = member->next;
   }

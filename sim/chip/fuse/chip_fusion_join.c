@@ -75,27 +75,26 @@ mp_status_t mp_chip_fusion_join(mp_chip_fusion_find_t *find, const mp_chip_fusio
   chip_fusion_join_add_work(find, user->fusion, at, share);
   // A reduction reads its operand once, even if its result is broadcast.
   const bool is_row = at->kind == MP_CHIP_FUSION_REDUCTION && user->is_reused;
-  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_chip_fusion_source(find->figures, at->op, at->kind, i, &is_reused);
-    if (value == NULL) continue;
-    if (!mp_chip_fusion_takes(find->figures, at->op, at->kind, i)) {
-      MP_RETURN_IF_ERROR(mp_chip_fusion_find_in_memory(find, at, user, value));
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, at->op, at->kind, &read);) {
+    if (!mp_chip_fusion_takes(find->figures, at->op, at->kind, read.operand)) {
+      MP_RETURN_IF_ERROR(mp_chip_fusion_find_in_memory(find, at, user, read.value));
       continue;
     }
-    const mp_value_t *operand = at->op->operands[i];
+    const mp_value_t *operand = at->op->operands[read.operand];
     if (mp_layouts_copy_for(&find->out->layouts, operand, at->op) != MP_LAYOUT_NONE) {
-      MP_RETURN_IF_ERROR(mp_chip_fusion_use_copied(find, value, at->op));
+      MP_RETURN_IF_ERROR(mp_chip_fusion_use_copied(find, read.value, at->op));
       continue;
     }
     const bool is_along =
-        (user->is_along || is_row) && !is_reused &&
-        mp_chip_fusion_goes_along(at->op, at->kind, mp_chip_fusion_value_count(value));
-    const mp_chip_fusion_user_t use = {.fusion = user->fusion,
-                                       .is_along = is_along,
-                                       .is_reused = is_reused || (user->is_reused && !is_row),
-                                       .sides = mp_chip_fusion_sides(&member, at->kind, i)};
-    MP_RETURN_IF_ERROR(mp_chip_fusion_use(find, value, at->op, &use, emitted, share));
+        (user->is_along || is_row) && !read.is_reused &&
+        mp_chip_fusion_goes_along(at->op, at->kind, mp_chip_fusion_value_count(read.value));
+    const mp_chip_fusion_user_t use = {
+        .fusion = user->fusion,
+        .is_along = is_along,
+        .is_reused = read.is_reused || (user->is_reused && !is_row),
+        .sides = mp_chip_fusion_sides(&member, at->kind, read.operand)};
+    MP_RETURN_IF_ERROR(mp_chip_fusion_use(find, read.value, at->op, &use, emitted, share));
   }
   return NULL;
 }

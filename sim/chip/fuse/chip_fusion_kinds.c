@@ -140,13 +140,14 @@ const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const 
   return mp_chip_fusion_root(mp_matmul_operand(op, operand).value);
 }
 
-bool mp_chip_fusion_scales(const mp_chip_figures_t *figures, const mp_op_t *op) {
-  uint32_t num_arrays = 0;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    num_arrays += mp_chip_fusion_source(figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused) != NULL;
+bool mp_chip_fusion_next(const mp_chip_figures_t *figures, const mp_op_t *op,
+                         mp_chip_fusion_kind_t kind, mp_chip_fusion_read_t *read) {
+  while (read->next < op->num_operands) {
+    read->operand = read->next++;
+    read->value = mp_chip_fusion_source(figures, op, kind, read->operand, &read->is_reused);
+    if (read->value != NULL) return true;
   }
-  return op->code == MP_OP_MULTIPLY && num_arrays == 1;
+  return false;
 }
 
 double mp_chip_fusion_bytes_of(const mp_chip_figures_t *figures, const mp_type_t *type) {

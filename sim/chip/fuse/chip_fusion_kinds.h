@@ -44,9 +44,6 @@ bool mp_chip_fusion_pads(const mp_chip_figures_t *figures, const mp_op_t *op,
 bool mp_chip_fusion_makes_start(const mp_chip_figures_t *figures, const mp_op_t *loop,
                                 uint32_t operand);
 
-// Whether an op multiplies an array by a scalar constant.
-bool mp_chip_fusion_scales(const mp_chip_figures_t *figures, const mp_op_t *op);
-
 // Whether each reader recomputes the op: broadcasts, iotas, constants.
 bool mp_chip_fusion_is_generator(const mp_op_t *op);
 
@@ -113,6 +110,16 @@ bool mp_chip_fusion_is_sent_from(const mp_value_t *received, const mp_value_t *v
 const mp_value_t *mp_chip_fusion_source(const mp_chip_figures_t *figures, const mp_op_t *op,
                                         mp_chip_fusion_kind_t kind, uint32_t operand,
                                         bool *out_is_reused);
+
+// An iterator over the operands with such a value: `mp_chip_fusion_next` finds the next one.
+typedef struct {
+  uint32_t next, operand;
+  const mp_value_t *value;
+  bool is_reused;
+} mp_chip_fusion_read_t;
+
+bool mp_chip_fusion_next(const mp_chip_figures_t *figures, const mp_op_t *op,
+                         mp_chip_fusion_kind_t kind, mp_chip_fusion_read_t *read);
 
 // The bytes of an array on the described chip: with tiles or without.
 double mp_chip_fusion_bytes_of(const mp_chip_figures_t *figures, const mp_type_t *type);

@@ -34,37 +34,31 @@ typedef struct {
 
 // The member of `fusion.again` for an op; CHIP_FUSION_PRIORITY_CODES: none.
 static int chip_fusion_priority_member(const mp_op_t *op) {
+  static const struct {
+    mp_opcode_t code;
+    int member;
+  } members[] = {
+      {MP_OP_ADD, MP_FUSION_AGAIN_ADD},
+      {MP_OP_SUBTRACT, MP_FUSION_AGAIN_ADD},
+      {MP_OP_MULTIPLY, MP_FUSION_AGAIN_MULTIPLY},
+      {MP_OP_DIVIDE, MP_FUSION_AGAIN_DIVIDE},
+      {MP_OP_EXPONENTIAL, MP_FUSION_AGAIN_EXPONENTIAL},
+      {MP_OP_LOGISTIC, MP_FUSION_AGAIN_EXPONENTIAL},
+      {MP_OP_EXPONENTIAL_MINUS_ONE, MP_FUSION_AGAIN_EXPONENTIAL_MINUS_ONE},
+      {MP_OP_LOG, MP_FUSION_AGAIN_LOG},
+      {MP_OP_LOG_PLUS_ONE, MP_FUSION_AGAIN_LOG_PLUS_ONE},
+      {MP_OP_TANH, MP_FUSION_AGAIN_TANH},
+      {MP_OP_SINE, MP_FUSION_AGAIN_SINE},
+      {MP_OP_COSINE, MP_FUSION_AGAIN_SINE},
+      {MP_OP_SQRT, MP_FUSION_AGAIN_ROOT},
+      {MP_OP_RSQRT, MP_FUSION_AGAIN_ROOT},
+      {MP_OP_POWER, MP_FUSION_AGAIN_POWER},
+  };
   if (mp_chip_fusion_is_scaling_quotient(op)) return MP_FUSION_AGAIN_MULTIPLY;
-  switch (op->code) {
-    case MP_OP_ADD:
-    case MP_OP_SUBTRACT:
-      return MP_FUSION_AGAIN_ADD;
-    case MP_OP_MULTIPLY:
-      return MP_FUSION_AGAIN_MULTIPLY;
-    case MP_OP_DIVIDE:
-      return MP_FUSION_AGAIN_DIVIDE;
-    case MP_OP_EXPONENTIAL:
-    case MP_OP_LOGISTIC:
-      return MP_FUSION_AGAIN_EXPONENTIAL;
-    case MP_OP_EXPONENTIAL_MINUS_ONE:
-      return MP_FUSION_AGAIN_EXPONENTIAL_MINUS_ONE;
-    case MP_OP_LOG:
-      return MP_FUSION_AGAIN_LOG;
-    case MP_OP_LOG_PLUS_ONE:
-      return MP_FUSION_AGAIN_LOG_PLUS_ONE;
-    case MP_OP_TANH:
-      return MP_FUSION_AGAIN_TANH;
-    case MP_OP_SINE:
-    case MP_OP_COSINE:
-      return MP_FUSION_AGAIN_SINE;
-    case MP_OP_SQRT:
-    case MP_OP_RSQRT:
-      return MP_FUSION_AGAIN_ROOT;
-    case MP_OP_POWER:
-      return MP_FUSION_AGAIN_POWER;
-    default:
-      return CHIP_FUSION_PRIORITY_CODES;
+  for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); ++i) {
+    if (op->code == members[i].code) return members[i].member;
   }
+  return CHIP_FUSION_PRIORITY_CODES;
 }
 
 static const double *chip_fusion_priority_figures(const mp_chip_fusion_find_t *find) {
@@ -139,14 +133,11 @@ static void chip_fusion_priority_add_chain(const mp_chip_fusion_find_t *find, co
   if (!chip_fusion_priority_add_op(kernel, figures, op)) return;
   mp_work_t work;
   const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(find->figures, op, &work);
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_chip_fusion_source(find->figures, op, kind, i, &is_reused);
-    if (value == NULL) continue;
-    if (!is_reused && chip_fusion_priority_is_fused(find, value, op)) {
-      chip_fusion_priority_add_chain(find, figures, value->op, kernel);
+  for (mp_chip_fusion_read_t read = {0}; mp_chip_fusion_next(find->figures, op, kind, &read);) {
+    if (!read.is_reused && chip_fusion_priority_is_fused(find, read.value, op)) {
+      chip_fusion_priority_add_chain(find, figures, read.value->op, kernel);
     } else {
-      chip_fusion_priority_add_source(kernel, op, i, value);
+      chip_fusion_priority_add_source(kernel, op, read.operand, read.value);
     }
   }
 }
@@ -164,12 +155,11 @@ static chip_fusion_priority_kernel_t chip_fusion_priority_reader(const mp_chip_f
     if (!chip_fusion_priority_add_op(&kernel, figures, op)) break;
     mp_work_t work;
     const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(find->figures, op, &work);
-    for (uint32_t i = 0; i < op->num_operands; ++i) {
-      bool is_reused = false;
-      const mp_value_t *value = mp_chip_fusion_source(find->figures, op, kind, i, &is_reused);
-      if (value == NULL || value == but) continue;
-      if (value->op != NULL && mp_chip_fusion_has_member(find, fusion, value->op)) continue;
-      chip_fusion_priority_add_source(&kernel, op, i, value);
+    for (mp_chip_fusion_read_t read = {0}; mp_chip_fusion_next(find->figures, op, kind, &read);) {
+      if (read.value == but) continue;
+      if (read.value->op != NULL && mp_chip_fusion_has_member(find, fusion, read.value->op))
+        continue;
+      chip_fusion_priority_add_source(&kernel, op, read.operand, read.value);
     }
   }
   for (uint32_t i = 0; i < fusion->last->num_results; ++i) {

@@ -21,13 +21,11 @@ static const mp_value_t *chip_fusion_rows_operand(const mp_chip_fusion_find_t *f
                                                   const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_results != 1) return NULL;
   const mp_value_t *only = NULL;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value =
-        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
-    if (value == NULL || mp_chip_fusion_value_count(value) == 1 || value == only) continue;
-    if (only != NULL || is_reused) return NULL;
-    only = value;
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+    if (mp_chip_fusion_value_count(read.value) == 1 || read.value == only) continue;
+    if (only != NULL || read.is_reused) return NULL;
+    only = read.value;
   }
   return only;
 }
@@ -45,14 +43,12 @@ static bool chip_fusion_rows_comes_of(const mp_chip_fusion_find_t *find, const m
 // Whether an operand of the op, and the reduced value, are computed from the same value.
 static bool chip_fusion_rows_meet(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                   const mp_value_t *summed) {
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value =
-        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
-    if (value == NULL || is_reused) continue;
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+    if (read.is_reused) continue;
     const mp_value_t *of = summed;
     for (uint32_t j = 0; j < CHIP_FUSION_ROWS_OPS_MOST && of != NULL; ++j) {
-      if (chip_fusion_rows_comes_of(find, value, of)) return true;
+      if (chip_fusion_rows_comes_of(find, read.value, of)) return true;
       of = of->op == NULL ? NULL : chip_fusion_rows_operand(find, of->op);
     }
   }
@@ -121,11 +117,10 @@ static bool chip_fusion_rows_has_end(const mp_chip_fusion_find_t *find, const mp
   if (entry != NULL && entry->memory_use != MP_CHIP_FUSION_NONE) return false;
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   if (chip_fusion_rows_takes_sum(find, op)) return true;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *of =
-        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
-    if (!is_reused && chip_fusion_rows_has_end(find, of, chip_fusion_rows_left(op, depth)))
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+    if (!read.is_reused &&
+        chip_fusion_rows_has_end(find, read.value, chip_fusion_rows_left(op, depth)))
       return true;
   }
   return false;
@@ -141,13 +136,11 @@ bool mp_chip_fusion_follows_rows(const mp_chip_fusion_find_t *find, const mp_op_
 static const mp_value_t *chip_fusion_rows_first(const mp_chip_fusion_find_t *find,
                                                 const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value =
-        mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, i, &is_reused);
-    if (value == NULL || is_reused || value->op == NULL) continue;
-    if (value->op->code == MP_OP_COMPARE || value->op->code == MP_OP_AND) continue;
-    return value;
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+    if (read.is_reused || read.value->op == NULL) continue;
+    if (read.value->op->code == MP_OP_COMPARE || read.value->op->code == MP_OP_AND) continue;
+    return read.value;
   }
   return NULL;
 }

@@ -69,13 +69,11 @@ static bool chip_fusion_siblings_has_operands(const mp_chip_fusion_find_t *find,
                                               const mp_op_t *op, uint32_t place) {
   mp_work_t work;
   const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(find->figures, op, &work);
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_chip_fusion_source(find->figures, op, kind, i, &is_reused);
-    if (value == NULL || value->op == NULL || value->op->parent != op->parent) continue;
-    if (mp_op_info(value->op->code)->role != MP_OP_ROLE_KERNEL) return false;
+  for (mp_chip_fusion_read_t read = {0}; mp_chip_fusion_next(find->figures, op, kind, &read);) {
+    if (read.value->op == NULL || read.value->op->parent != op->parent) continue;
+    if (mp_op_info(read.value->op->code)->role != MP_OP_ROLE_KERNEL) return false;
     const mp_chip_fusion_value_t *entry;
-    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(read.value), entry);
     if (entry == NULL || entry->written_by == MP_CHIP_FUSION_NONE) continue;
     const uint32_t maker = mp_chip_fusion_now(find, entry->written_by);
     if (maker != number && find->states.items[maker].place >= place) return false;
