@@ -61,7 +61,7 @@ def count(rule, prediction, without):
   rule.gains[prediction.split] += model.is_near(ratio) and not prediction.is_near
   rule.error += model.off(ratio) - model.off(prediction.ratio)
   now, theirs = prediction.temporaries
-  rule.memory += memory_error(without["temporaries"], theirs) - memory_error(now, theirs)
+  rule.memory += model.memory_error(without["temporaries"], theirs) - model.memory_error(now, theirs)
   meetings = prediction.theirs.get("collectives")
   rule.collectives += (model.collectives_off(without["collectives"], meetings) -
                        model.collectives_off(prediction.mine["collectives"], meetings))
@@ -72,11 +72,6 @@ def count_all(rules, pairs):
     for name, without in line["without"].items():
       if "error" not in without:
         count(rules[name], prediction, without)
-
-
-def memory_error(mine, theirs):
-  """Of temporaries; what is far below a megabyte does not count."""
-  return model.off((mine + 2**20) / (theirs + 2**20))
 
 
 def of_kind(rules, kind):

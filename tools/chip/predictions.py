@@ -114,25 +114,41 @@ def clean_environment():
   return {key: value for key, value in os.environ.items() if not key.startswith("MINIPOD_") or key in kept}
 
 
-def predict(binary, chips=tuple(ONE), only="", form="--summary"):
-  """A list of (Prediction, line), and what the model refused: (name, error)."""
-  rows = {chip: corpus.read_rows(chip) for chip in chips}
-  chip_of = {f"{target} {WITHOUT}": chip for targets in (ONE, SLICES, HOSTS) for chip, target in targets.items()}
-  found, refused = [], []
-  with tempfile.TemporaryDirectory() as folder:
-    for cls, line in run(binary, form, unpack(folder, only), chips):
+class Reader:
+  """Joins lines of minipod-chip with the compilers' rows."""
+
+  def __init__(self, chips=tuple(ONE)):
+    self.chips = chips
+    self.rows = {chip: corpus.read_rows(chip) for chip in chips}
+    self.chip_of = {f"{target} {WITHOUT}": chip for targets in (ONE, SLICES, HOSTS) for chip, target in targets.items()}
+
+  def predict(self, binary, programs, form="--summary"):
+    """A list of (Prediction, line), and what the model refused: (name, error)."""
+    found, refused = [], []
+    for cls, line in run(binary, form, programs, self.chips):
       mine = line.get("base") or line
       name = pathlib.Path(mine["file"]).stem
       if "error" in mine:
         refused.append((name, mine["error"]))
         continue
-      chip = chip_of[mine["target"]]
-      theirs = rows[chip][1].get(name.removesuffix(corpus.GPUS))
+      chip = self.chip_of[mine["target"]]
+      theirs = self.rows[chip][1].get(name.removesuffix(corpus.GPUS))
       if theirs is None or "error" in theirs:
         continue
-      clock = rows[chip][0].get("clock")
+      clock = self.rows[chip][0].get("clock")
       found.append((Prediction(name.removesuffix(corpus.GPUS), cls, chip, mine, theirs, clock), line))
-  return found, refused
+    return found, refused
+
+
+def predict(binary, chips=tuple(ONE), only="", form="--summary"):
+  """What Reader.predict gives of the whole corpus."""
+  with tempfile.TemporaryDirectory() as folder:
+    return Reader(chips).predict(binary, unpack(folder, only), form)
+
+
+def memory_error(mine, theirs):
+  """Of temporaries; what is far below a megabyte does not count."""
+  return off((mine + 2**20) / (theirs + 2**20))
 
 
 def share(predictions):
