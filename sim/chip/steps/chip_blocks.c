@@ -92,7 +92,7 @@ mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_t *block) {
     for (uint32_t i = 0; i < order.num_slots; ++i) {
       MP_RETURN_IF_ERROR(chip_blocks_slot(b, &order.slots[i]));
     }
-    return NULL;
+    return mp_chip_add_layout_copies(b, block->last, block->last);
   }
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(chip_blocks_op(b, op, &(mp_ring_matmul_t){0}));
