@@ -127,7 +127,6 @@ static void memory_sweep_of_host(mp_memory_values_t *all, const mp_op_t *op) {
 static void memory_sweep_read_ends(mp_memory_values_t *all, const mp_block_t *block) {
   const mp_op_t *terminator = mp_block_terminator(block);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    if (mp_chip_fusion_root(terminator->operands[i]) == &block->args[i]) continue;
     mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NONE);
   }
 }
@@ -146,30 +145,20 @@ static void memory_sweep_carry(mp_memory_values_t *all, const mp_value_t *arg,
   if (is_over || is_heir) mp_memory_unite(all, arg, next);
 }
 
-// A loop needs the place of a carried value from its beginning to its end.
+// A loop needs the place of a carried value from its beginning to its end. Iterations change all
+// values that it carries (mp_pass_loop_values).
 static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loop, uint32_t i) {
   const mp_value_t *arg = &loop->regions[1]->args[i];
   const bool is_copied = mp_memory_is_copied(all, loop->operands[i], loop);
-  const bool is_same =
-      !is_copied && mp_chip_fusion_root(mp_block_terminator(loop->regions[1])->operands[i]) == arg;
-  const mp_value_t *next = is_same ? NULL : mp_memory_own_end(all, loop->regions[1], i);
+  const mp_value_t *next = mp_memory_own_end(all, loop->regions[1], i);
   if (next != NULL) memory_sweep_carry(all, arg, next);
   mp_memory_unite(all, arg, &loop->regions[0]->args[i]);
   mp_memory_unite(all, arg, &loop->results[i]);
-  mp_memory_value_t *place = mp_memory_place_of(all, arg);
-  if (!is_same || mp_memory_is_live(place)) {
-    mp_memory_extend(place, loop->id);
-    mp_memory_extend(place, mp_memory_end_of(loop));
-  }
-  if (!is_same) {
-    // The first iteration makes constant initial values.
-    if (mp_chip_fusion_makes_start(all->figures, loop, i)) return;
-    mp_memory_read(all, loop, loop->operands[i], loop->id, is_copied ? MP_MEMORY_NONE : arg->id);
-  } else if (mp_memory_is_live(place)) {
-    // No iteration changes it: the loop reads it in place.
-    mp_memory_read(all, loop, loop->operands[i], place->last, MP_MEMORY_NONE);
-    place->kind = MP_MEMORY_ELSEWHERE;
-  }
+  mp_memory_extend(mp_memory_place_of(all, arg), loop->id);
+  mp_memory_extend(mp_memory_place_of(all, arg), mp_memory_end_of(loop));
+  // The first iteration makes constant initial values.
+  if (mp_chip_fusion_makes_start(all->figures, loop, i)) return;
+  mp_memory_read(all, loop, loop->operands[i], loop->id, is_copied ? MP_MEMORY_NONE : arg->id);
 }
 
 static void memory_sweep_while(mp_memory_values_t *all, const mp_op_t *op) {

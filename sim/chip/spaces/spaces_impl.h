@@ -64,7 +64,8 @@ static inline uint32_t mp_spaces_last(const mp_spaces_loop_t *loop) {
 MP_NODISCARD mp_status_t mp_spaces_find_values(mp_spaces_t *s);
 // The value that stands for the buffer of a value.
 mp_spaces_value_t *mp_spaces_buffer(const mp_spaces_t *s, const mp_value_t *value);
-// The value that a value is: before loops that pass it on unchanged.
+// The value whose bytes a value has: the operand of transposes, and a loop's value in its
+// condition.
 const mp_value_t *mp_spaces_origin(const mp_value_t *value);
 // The block in which a value is made.
 static inline const mp_block_t *mp_spaces_made_in(const mp_value_t *value) {

@@ -29,28 +29,14 @@ static void spaces_values_keep_in_hbm(mp_spaces_t *s, const mp_value_t *value) {
   mp_spaces_buffer(s, mp_spaces_origin(value))->is_in_hbm = true;
 }
 
-// What a loop passes on as operand `i`, if no iteration changes it; else NULL.
-static const mp_value_t *spaces_values_passed(const mp_op_t *loop, uint32_t i) {
-  const mp_block_t *body = loop->regions[1];
-  const bool is_passed =
-      mp_chip_fusion_root(mp_block_terminator(body)->operands[i]) == &body->args[i];
-  return is_passed ? loop->operands[i] : NULL;
-}
-
 const mp_value_t *mp_spaces_origin(const mp_value_t *value) {
-  for (;;) {
-    value = mp_chip_fusion_root(value);
-    if (value->op != NULL && value->op->code == MP_OP_TRANSPOSE) {
-      value = value->op->operands[0];
-      continue;
-    }
-    const mp_op_t *loop = value->op != NULL ? value->op : value->block->parent_op;
-    if (loop == NULL || loop->code != MP_OP_WHILE) return value;
-    if (value->block == loop->regions[0]) value = &loop->regions[1]->args[value->index];
-    const mp_value_t *passed = spaces_values_passed(loop, value->index);
-    if (passed == NULL) return value;
-    value = passed;
+  value = mp_chip_fusion_root(value);
+  while (value->op != NULL && value->op->code == MP_OP_TRANSPOSE) {
+    value = mp_chip_fusion_root(value->op->operands[0]);
   }
+  const mp_op_t *loop = value->op == NULL ? value->block->parent_op : NULL;
+  const bool is_tested = loop != NULL && value->block == loop->regions[0];
+  return is_tested && loop->code == MP_OP_WHILE ? &loop->regions[1]->args[value->index] : value;
 }
 
 // ---- intervals ----
@@ -188,7 +174,6 @@ static void spaces_values_loop(mp_spaces_t *s, const mp_spaces_loop_t *loop) {
   }
   const mp_op_t *end = mp_block_terminator(op->regions[1]);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    if (spaces_values_passed(op, i) != NULL) continue;
     spaces_values_use(s, op->operands[i], op->parent, loop->first);
     spaces_values_use(s, end->operands[i], op->regions[1], mp_spaces_last(loop));
     spaces_values_define(s, &op->regions[1]->args[i], loop->first);
@@ -252,7 +237,6 @@ static void spaces_values_join_loop(mp_spaces_t *s, mp_spaces_loop_t *loop) {
   const mp_block_t *body = op->regions[1];
   for (uint32_t i = 0; i < op->num_operands; ++i) mp_spaces_buffer(s, &body->args[i])->flow = op;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    if (spaces_values_passed(op, i) != NULL) continue;
     const mp_value_t *arg = &body->args[i], *start = mp_spaces_origin(op->operands[i]);
     const mp_spaces_value_t *of_start = &s->values[start->id];
     // Cores with a VMEM each share kernels.

@@ -128,11 +128,8 @@ static mp_status_t chip_copies_before_loop(mp_chip_builder_t *b, const mp_op_t *
 
 mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop) {
   const mp_block_t *body = loop->regions[1];
-  const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < loop->num_operands; ++i) {
-    // What no round changes is read where it lies.
     if (body->args[i].is_on_host) continue;
-    if (mp_chip_fusion_root(terminator->operands[i]) == &body->args[i]) continue;
     const mp_value_t *root = mp_chip_fusion_root(loop->operands[i]);
     bool is_free = chip_copies_may_overwrite(b, root, loop);
     for (uint32_t j = 0; j < i && is_free; ++j) {
@@ -172,7 +169,6 @@ mp_status_t mp_chip_copy_carried(mp_chip_builder_t *b, const mp_op_t *loop) {
   const mp_block_t *body = loop->regions[1];
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    if (mp_chip_fusion_root(terminator->operands[i]) == &body->args[i]) continue;
     if (!chip_copies_is_foreign(b, terminator, i)) {
       MP_RETURN_IF_ERROR(mp_chip_copy_held(b, loop, i));
       continue;
