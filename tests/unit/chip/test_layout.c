@@ -72,6 +72,35 @@ static void batches_in_the_lanes_are_copied(void **state) {
   assert_int_equal(copies_of(large), 0);
 }
 
+// All readers of a block that need the same layout find the same copy.
+static void readers_share_a_copy(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%a: " BATCH ", %b: " BATCH ") -> (" BATCH ", tensor<4096x16x16xf32>, " BATCH
+      ") {\n"
+      "%0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2] "
+      ": (" BATCH ", " BATCH
+      ") -> tensor<4096x16x16xf32>\n"
+      "%1 = stablehlo.dot_general %0, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1] "
+      ": (tensor<4096x16x16xf32>, " BATCH ") -> " BATCH "\nreturn %1, %0, %1 : " BATCH
+      ", tensor<4096x16x16xf32>, " BATCH "\n}\n";
+  const mp_chip_figures_t figures = figures_of(TPU);
+  found_t f = find_with(&figures, text);
+  const mp_block_t *main = f.program->partitioned->main->body;
+  const mp_op_t *end = mp_block_terminator(main);
+  const mp_layouts_t *layouts = &f.fusions.layouts;
+  assert_int_equal(layouts->copies.count, 4);  // two arguments, two results
+  const uint32_t copy = mp_layouts_copy_for(layouts, &main->args[1], main->first);
+  assert_int_not_equal(copy, MP_LAYOUT_NONE);
+  for (const mp_op_t *op = main->first; op != end; op = op->next) {
+    assert_int_equal(mp_layouts_copy_for(layouts, &main->args[1], op), copy);
+  }
+  for (uint32_t i = 0; i < 3; ++i) {
+    assert_int_not_equal(mp_layouts_copy_for(layouts, end->operands[i], end), MP_LAYOUT_NONE);
+  }
+  find_end(&f);
+}
+
 static void a_transpose_is_a_copy_only_for_the_result(void **state) {
   (void)state;
 #define SQUARE_TYPE "tensor<512x512xf32>"
@@ -153,6 +182,7 @@ int main(void) {
       cmocka_unit_test(the_compact_layout_pads_least),
       cmocka_unit_test(a_reshape_moves_nothing_if_tiles_stay_whole),
       cmocka_unit_test(batches_in_the_lanes_are_copied),
+      cmocka_unit_test(readers_share_a_copy),
       cmocka_unit_test(a_transpose_is_a_copy_only_for_the_result),
       cmocka_unit_test(gathers_have_rows_in_the_lanes),
       cmocka_unit_test(loops_carry_what_their_reshapes_want),
