@@ -31,8 +31,19 @@ def blocks_of(name, count, shapes, q, k, *arrays, sides=None, window=0, width=No
   flops = int(count * 2 * b * h * live * of_queries * of_keys * d)
   phase = name.split("_")[-1].replace("fwd", "")
   said = {f"block_{side}{phase and '_' + phase}": block for side, block in (("q", of_queries), ("kv", of_keys))}
-  return kernel(shapes, (q, k, *arrays), "tpu_custom_call", {"custom_call_config": {"cost_estimate": {"flops": flops}}},
-                kernel_name=name, kernel_metadata=json.dumps({"xprof_metadata": json.dumps(said)}))
+  before, behind = masks_of(q, k, (-(-s // of_queries), -(-s // of_keys)))
+  return kernel(shapes, (*before, q, k, *arrays, *behind), "tpu_custom_call",
+                {"custom_call_config": {"cost_estimate": {"flops": flops}}}, kernel_name=name + "_segmented" * (len(behind) > 0),
+                kernel_metadata=json.dumps({"xprof_metadata": json.dumps(said)}))
+
+
+def masks_of(q, k, blocks):
+  """A splash kernel's table of blocks, if it has a mask, and its segment ids, along lanes and along sublanes."""
+  if c.library != "splash":
+    return [], []
+  table = [jnp.zeros((1, *blocks), jnp.int8)] * c.causal
+  ids = [jnp.zeros((q.shape[0], q.shape[2], 128), jnp.int32), jnp.zeros((k.shape[0], 8, k.shape[2]), jnp.int32)]
+  return table, ids * c.segments
 
 
 def splash_forward(q, k, v, window=0):
@@ -96,8 +107,8 @@ def on_each_device(function, results):
   return call
 
 
-FORWARD, BACKWARD = {"splash": (splash_forward, splash_backward), "pallas": (pallas_forward, pallas_backward),
-                     "cudnn": (cudnn_forward, cudnn_backward)}[c.library]
+FORWARD, BACKWARD = {"splash": (splash_forward, splash_backward), "tokamax": (splash_forward, splash_backward),
+                     "pallas": (pallas_forward, pallas_backward), "cudnn": (cudnn_forward, cudnn_backward)}[c.library]
 KEPT = ["heads", "tokens", *["tokens"] * (c.library == "pallas")]  # what a kernel keeps for the backward pass
 
 

@@ -90,7 +90,8 @@ CUDNN = {"library": "cudnn"}
 FUSED = {"block": 2048, "backward": 5}
 OFFLOADED_8B = {**FUSED, "remat": ["input", *PROJECTIONS], "offload": True}
 OFFLOADED_70B = {**FUSED, "remat": ["input", "q", "k", "v"], "offload": True}
-IRONWOOD_70B = {**LLAMA_70B, **FUSED, "remat": ["input", "q", "k", "v", "context"], "mu": "bfloat16"}
+TOKAMAX = {"library": "tokamax"}
+IRONWOOD_70B = {**LLAMA_70B, **FUSED, **TOKAMAX, "remat": ["input", "q", "k", "v", "context"], "mu": "bfloat16"}
 # As in the scripts of April 2024: layers are not scanned, and logits are f32, as in MaxText's `base.yml`.
 LLAMA_2 = {**LLAMA_7B, **CUDNN, "remat": ALL_PRODUCTS, "scan": False, "logits": "float32"}
 # Four cards of 200 Gbit/s with GPUDirect-TCPX.  The guides to these machines give all_gathers of NCCL's tests on two of
@@ -160,8 +161,8 @@ STEPS = [
     ("7x", "Llama 3.1 70B", "7x:4x4x4", {**IRONWOOD_70B, "batch": 2 * 128}, 12.20, "s", "I"),
     ("7x", "Llama 3.1 70B", "7x:4x8x8", {**IRONWOOD_70B, "batch": 2 * 512}, 12.27, "s", "I"),
     ("7x", "Llama 3.1 405B", "7x:4x8x8",
-     {**LLAMA_405B, **FUSED, "batch": 3 * 512, "remat": ["input", "down"], "offload": True, "mu": "bfloat16"}, 98.34, "s",
-     "I"),
+     {**LLAMA_405B, **FUSED, **TOKAMAX, "batch": 3 * 512, "remat": ["input", "down"], "offload": True, "mu": "bfloat16"},
+     98.34, "s", "I"),
     ("h100", "Llama 2 7B", "h100:8", {**LLAMA_2, "batch": 4 * 8}, 492, HALF, "H3"),
     *(("h100", "Llama 2 7B", f"h100:8 slices:{hosts} {A3}", {**LLAMA_2, "batch": 4 * 8 * hosts, "data": hosts}, figure,
        HALF, "H3") for hosts, figure in ((2, 422), (4, 407), (8, 409))),

@@ -16,7 +16,7 @@ DEFAULTS = {
     "sequence": 2048, "weights": "float32", "mu": None, "kernels": "compiler", "dropout": 0.0, "replicated": False,
     "rope": None, "normed": "", "activation": None, "tied": False, "one_hot": False, "experts": 0, "chosen": 2,
     "capacity": 1.25, "shared": 0, "scan": True, "logits": "bfloat16", "window": 0, "sides": {}, "post": False, "tiles": 1,
-    "bias": False, "causal": True, "optimizer": "adam", "quantized": None, "parts": False, "same_kv": False, "latent": None, "blocks": None}
+    "bias": False, "causal": True, "segments": True, "optimizer": "adam", "quantized": None, "parts": False, "same_kv": False, "latent": None, "blocks": None}
 
 c = types.SimpleNamespace(**DEFAULTS | json.loads(sys.argv[1]))
 AXES = {"data": c.data, "fsdp": -1, "expert": c.expert, "tensor": c.tensor}

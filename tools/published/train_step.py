@@ -18,7 +18,8 @@ type of the first moment, which may be bf16.  Computing is in bf16.
 
 `flash`: attention is a library's kernel, as a custom_call that the model of time knows: JAX's splash kernels (`library`:
 "splash") with blocks of `block` tokens and two kernels in the backward pass, of three and four products, or one of five
-(`backward`: 7, 5); JAX's older flash attention ("pallas"), which keeps sums and maxima in 128 lanes; or cuDNN's ("cudnn").
+(`backward`: 7, 5); Tokamax's ("tokamax"), which are the same without masks; JAX's older flash attention ("pallas"), which
+keeps sums and maxima in 128 lanes; or cuDNN's ("cudnn").
 
 `rope`: "halves" rotates the first half of a head against the second one, "pairs" each element against the next one, and so
 does "shifted", by heads moved one place to both sides.  `normed`: which heads have a norm of their own.  `activation` is
@@ -41,7 +42,8 @@ and feed forward layers, too.  `tiles`: logits are made for a part of the tokens
 `blocks`: a list of [repetitions, [settings of a layer, ...]] for models whose layers differ: each repetition is an
 iteration of a scan.  `same_kv`: values are keys before they are rotated.  `latent`: the widths of DeepSeek's latent
 attention ("q", "kv", "plain", "placed", "value").  `bias`: scores have biases by distance, as in T5; without `flash`.
-`causal`: whether a kernel's mask is (true); without, it has no mask.
+`causal`: whether a kernel's mask is (true); without, it has no mask.  `segments`: whether splash kernels also compare the
+segment ids of queries and keys (true).
 
 `quantized`: "float8" makes matmuls with weights in float8, with fixed scales; with `parts`, matrices of experts without a
 capacity are gathered in float8, too.  `optimizer`: adam, adafactor or sgd.

@@ -1,7 +1,7 @@
 """Public measurements that were found after the model was finished, as programs of this folder (unseen.py)."""
 
 from compare import (ALL_PRODUCTS, CUDNN, DECEMBER, FUSED, GPT_175B, LLAMA_8B, OCTOBER, PIPELINED, SCALED_32, SCALED_128,
-                     SCALED_512, SCALED, STREAMS)
+                     SCALED_512, SCALED, STREAMS, TOKAMAX)
 
 MIB = 1 << 20
 SCALED_1024 = {**SCALED_512, "heads": 128, "mlp": 131072}
@@ -16,10 +16,11 @@ MPT = {"gated": False, "vocab": 50368, "kernels": "library", "tied": True, "over
 DEEPSEEK = {"emb": 7168, "heads": 128, "mlp": 2048, "layers": 61, "vocab": 129280, "sequence": 4096, "rope": "pairs",
             "latent": {"q": 1536, "kv": 512, "plain": 128, "placed": 64, "value": 128}, "capacity": 0, "chosen": 8,
             "blocks": [[3, [{"mlp": 18432}]], [58, [{"experts": 256, "shared": 1}]]], "remat": ["input"], "offload": True,
-            **FUSED, "batch": 4096, "mu": "bfloat16", "scoped": None}
+            **FUSED, **TOKAMAX, "batch": 4096, "mu": "bfloat16", "scoped": None}
 QWEN_MOE = {"emb": 4096, "heads": 64, "kv_heads": 4, "mlp": 1536, "layers": 94, "vocab": 151936, "sequence": 4096,
             "rope": "halves", "normed": "qk", "capacity": 0, "chosen": 8, "experts": 128, "remat": ["input"], "offload": True,
-            "block": 1024, "sides": {"dkv": (2048, 2048)}, "backward": 5, "batch": 8192, "quantized": "float8"}
+            "block": 1024, "sides": {"dkv": (2048, 2048)}, "backward": 5, **TOKAMAX, "batch": 8192,
+            "quantized": "float8"}
 MAVERICK = {"emb": 5120, "heads": 40, "kv_heads": 8, "mlp": 16384, "layers": 48, "vocab": 202048, "sequence": 8192,
             "rope": "pairs", "capacity": 0, "chosen": 1, "tensor": 4, "block": 2048, "batch": 512,
             "blocks": [[24, [{}, {"mlp": 8192, "experts": 128, "shared": 1}]]],
@@ -31,7 +32,7 @@ MOE_754B = {"emb": 8192, "heads": 128, "kv_heads": 8, "head_dim": 256, "mlp": 32
 GEMMA4_31B = {"emb": 5376, "heads": 32, "kv_heads": 16, "head_dim": 256, "mlp": 21504, "layers": 60, "vocab": 262144,
               "activation": "gelu", "rope": "halves", "normed": "qkv", "post": True, "tied": True, "one_hot": True,
               "tiles": 8, "sequence": 8192, "batch": 512, "remat": ["out", "down"], "block": 2048, "backward": 5,
-              "sides": {"dkv": (1024, 2048)},
+              **TOKAMAX, "sides": {"dkv": (1024, 2048)},
               "blocks": [[10, [{"window": 1024}] * 5 + [{"head_dim": 512, "kv_heads": 4, "same_kv": True}]]]}
 # torchprime's Dockerfile has the flags of the recipes for Trillium, 96 MiB of VMEM for matmuls among them.
 LLAMA_XLA = {**LLAMA_8B, "rope": "halves", "weights": "bfloat16", "optimizer": "adafactor", "batch": 8}
@@ -71,7 +72,7 @@ TRAINING = [
     ("v5p", "v5p-llama4-maverick-128", "v5p:4x4x8", 24.792, "Llama 4 Maverick", MAVERICK),
     ("v5p", "v5p32-levanter-300m", "v5p:2x2x4", 0.458791, "Llama-like 300M (Levanter)", LEVANTER),
     ("v6e", "v6e4-torchxla-llama31-8b-splash", "v6e:2x2", 2.4068, "Llama 3.1 8B (PyTorch/XLA)",
-     {**LLAMA_XLA, **FUSED, "scan": False}),
+     {**LLAMA_XLA, **FUSED, "scan": False, "segments": False}),
     ("v6e", "v6e4-torchxla-llama31-8b-scan-offload", "v6e:2x2", 2.8006, "Llama 3.1 8B (PyTorch/XLA)",
      {**LLAMA_XLA, "remat": ["input"], "offload": True, "library": "pallas",
       "sides": {"fwd": (2048, 512), "dkv": (2048, 512), "dq": (2048, 256)}}),

@@ -40,6 +40,14 @@
   X(MP_ATTENTION_TPU_SKIP, "skip", "ns per block that is all masked")                             \
   X(MP_ATTENTION_TPU_ENDS, "ends", "ns at the start and the end of 512 rows of results")
 
+// What masks of those kernels cost in blocks that are not all masked, such as `attention.mask`.
+#define MP_ATTENTION_MASK_MEMBERS(X)                                                           \
+  X(MP_ATTENTION_MASK_FORWARD, "forward", "ns per 512 x 512 scores, blocks of up to 512 keys") \
+  X(MP_ATTENTION_MASK_LONG, "long", "the same, blocks of more keys")                           \
+  X(MP_ATTENTION_MASK_DKV, "dkv", "the same, of the dk, dv kernel")                            \
+  X(MP_ATTENTION_MASK_DQ, "dq", "the same, of the dq kernel")                                  \
+  X(MP_ATTENTION_MASK_FUSED, "fused", "the same, of a fused one")
+
 // Attention on GPUs by sequence length, such as `attention.forward`, and by head width.
 #define MP_ATTENTION_GPU_MEMBERS(X)                                                 \
   X(MP_ATTENTION_GPU_512, "512", "share of the rate of bf16 with sequences of 512") \
@@ -105,6 +113,7 @@
   X(MATMUL_RATES)          \
   X(MATMUL_WRITE)          \
   X(ATTENTION_TPU)         \
+  X(ATTENTION_MASK)        \
   X(ATTENTION_GPU)         \
   X(ATTENTION_HEADS)       \
   X(FUSION_AGAIN)          \

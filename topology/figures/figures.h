@@ -151,6 +151,8 @@ typedef enum {
   X(attention_splash_dkv, "attention.splash_dkv", ATTENTION_TPU, "the same for the dk, dv kernel") \
   X(attention_splash_dq, "attention.splash_dq", ATTENTION_TPU, "the same for the dq kernel")       \
   X(attention_splash_fused, "attention.splash_fused", ATTENTION_TPU, "the same for a fused one")   \
+  X(attention_mask, "attention.mask", ATTENTION_MASK, "what a mask by position costs them")        \
+  X(attention_segments, "attention.segments", ATTENTION_MASK, "the same of segment ids")           \
   X(attention_cores, "attention.cores", NUMBER, "cores that divide the heads")                     \
   X(attention_forward, "attention.forward", ATTENTION_GPU, "share of the bf16 rate")               \
   X(attention_forward_causal, "attention.forward_causal", ATTENTION_GPU,                           \
@@ -215,6 +217,7 @@ typedef enum {
 #define MP_FIGURE_TYPE_MATMUL_WRITE     mp_figure_list_t
 #define MP_FIGURE_TYPE_MATMUL_GPU       mp_figure_list_t
 #define MP_FIGURE_TYPE_ATTENTION_TPU    mp_figure_list_t
+#define MP_FIGURE_TYPE_ATTENTION_MASK   mp_figure_list_t
 #define MP_FIGURE_TYPE_ATTENTION_GPU    mp_figure_list_t
 #define MP_FIGURE_TYPE_ATTENTION_HEADS  mp_figure_list_t
 #define MP_FIGURE_TYPE_FUSION_AGAIN     mp_figure_list_t

@@ -87,6 +87,7 @@ static void attention_call_read_blocks(const mp_op_t *op, mp_attention_t *out) {
 static void attention_call_read_mask(const mp_op_t *op, mp_attention_t *out) {
   const mp_type_t *table = op->operands[0]->type;
   if (!out->is_splash || !mp_type_is_tensor(table) || !mp_dtype_is_integer(table->dtype)) return;
+  out->is_masked = true;
   out->is_causal = out->queries == out->keys;
   if (table->rank < 2) return;
   out->steps = (double)table->dims[table->rank - 1] * (double)table->dims[table->rank - 2];
@@ -96,6 +97,7 @@ static bool attention_call_of_tpu(const mp_op_t *op, mp_attention_t *out) {
   mp_str_t name = mp_op_str(op, MP_ATTR_KERNEL_NAME);
   if (name.size == 0) name = attention_call_frontend(op, "kernel_name");
   out->is_splash = attention_call_has(name, "splash");
+  out->is_segmented = out->is_splash && attention_call_has(name, "segmented");
   // Paged ones go through tables of pages.
   const bool is_flash =
       attention_call_has(name, "flash_attention") && !attention_call_has(name, "paged");

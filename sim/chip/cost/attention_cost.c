@@ -44,6 +44,21 @@ static double attention_cost_fetch(const mp_chip_t *chip, double rows, double la
          ARRAYS * ELEMENT * rows * lanes / chip->memory_bandwidth;
 }
 
+// What a mask adds to a block, as splash kernels compare positions or segment ids of each score.
+static double attention_cost_mask(const mp_figure_list_t *figures, const mp_attention_t *a) {
+  enum { SIDE = 512 };
+  static const int at[MP_ATTENTION_PASS_COUNT] = {
+      [MP_ATTENTION_FORWARD] = MP_ATTENTION_MASK_FORWARD,
+      [MP_ATTENTION_DKV] = MP_ATTENTION_MASK_DKV,
+      [MP_ATTENTION_DQ] = MP_ATTENTION_MASK_DQ,
+      [MP_ATTENTION_BACKWARD] = MP_ATTENTION_MASK_FUSED,
+  };
+  if (figures->count != MP_ATTENTION_MASK_COUNT) return 0;
+  const bool is_long = a->pass == MP_ATTENTION_FORWARD && a->block_keys > SIDE;
+  const double of_scores = figures->each[is_long ? MP_ATTENTION_MASK_LONG : at[a->pass]];
+  return a->block_queries * a->block_keys / (SIDE * SIDE) * of_scores * 1e-9;
+}
+
 // The cores of a device share out the heads; but splash's backward kernels run on one core.
 static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
                                  const mp_figure_list_t *figures) {
@@ -59,8 +74,11 @@ static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
   const double lanes = ceil(a->width / MP_TILE_LANES) * MP_TILE_LANES;
   const double share =
       figures->each[a->width > MP_TILE_LANES ? MP_ATTENTION_TPU_WIDE : MP_ATTENTION_TPU_SHARE];
+  const double masks =
+      (a->is_masked ? attention_cost_mask(&chip->figures.attention_mask, a) : 0) +
+      (a->is_segmented ? attention_cost_mask(&chip->figures.attention_segments, a) : 0);
   const double inside = of_block * lanes / a->width / (share * chip->flops[MP_FLOP_BF16]) * cores +
-                        figures->each[MP_ATTENTION_TPU_STEP] * 1e-9;
+                        masks + figures->each[MP_ATTENTION_TPU_STEP] * 1e-9;
   const double fetch =
       attention_cost_fetch(chip, is_by_keys ? a->block_queries : a->block_keys, lanes);
   const double skip = figures->each[MP_ATTENTION_TPU_SKIP] * 1e-9;

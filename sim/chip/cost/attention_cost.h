@@ -20,6 +20,8 @@ typedef struct {
   mp_attention_pass_t pass;
   bool is_causal;                    // what is behind a token is masked
   bool is_splash;                    // one of JAX's splash kernels
+  bool is_masked;                    // a splash kernel with a mask by position
+  bool is_segmented;                 // a splash kernel with segment ids
   double heads;                      // of all sequences
   double queries, keys;              // lengths
   double width;                      // of a head

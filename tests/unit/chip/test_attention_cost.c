@@ -96,6 +96,31 @@ static void tpus_go_through_blocks(void **state) {
   expect_us(&chip, DKV, 2 * of_dkv + 6 * (10 * 200 + 6 * 20 + 4 * 80) * 1e-3);
 }
 
+// Scores are compared by position if there is a mask, and by segment if the name says so.
+static void masks_count_for_all_scores_of_a_block(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  const double forward[] = {0.5, 1, 0, 0, 0};
+  const double mask[] = {20, 40, 0, 0, 0}, segments[] = {50, 200, 0, 0, 0};
+  set(&chip.figures.attention_splash_forward, MP_ATTENTION_TPU_COUNT, forward);
+  set(&chip.figures.attention_mask, MP_ATTENTION_MASK_COUNT, mask);
+  set(&chip.figures.attention_segments, MP_ATTENTION_MASK_COUNT, segments);
+  const double in_blocks = 6 * 10 * 2 * g_block / 0.5 / 1e9;
+  expect_us(&chip, FORWARD, in_blocks + 6 * 10 * 20e-3);
+  expect_us(&chip, SPLASH("splash_mha_fwd_segmented_residuals", "", "", HEADS ", " TOKENS),
+            in_blocks + 6 * 10 * 70e-3);
+  mp_attention_t a = {.heads = 1,
+                      .queries = 2048,
+                      .keys = 2048,
+                      .width = 128,
+                      .is_splash = true,
+                      .is_segmented = true,
+                      .block_queries = 512,
+                      .block_keys = 1024};
+  assert_float_equal(mp_attention_seconds(&chip, &a),
+                     16 * 2 * g_block / 0.5 / 1e15 + 8 * 2 * 200e-9, 1e-12);
+}
+
 // One kernel for all gradients has parts of the queries' in front, which no other kernel has:
 // arrays that it works in are no gradients. Two sequences of three heads that share keys.
 #define SHARED(parts)                                                                              \
@@ -257,6 +282,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_chip_without_figures_does_the_matmuls),
       cmocka_unit_test(tpus_go_through_blocks),
+      cmocka_unit_test(masks_count_for_all_scores_of_a_block),
       cmocka_unit_test(a_kernel_may_make_all_gradients),
       cmocka_unit_test(small_blocks_wait_for_memory),
       cmocka_unit_test(windows_leave_less),
