@@ -12,6 +12,8 @@ import sys
 import pytest
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "chip_text"
+BUILT = pathlib.Path(__file__).resolve().parents[3] / "build/minipod-chip"  # an installed package may be older
+TOOL = [BUILT] if BUILT.exists() else [sys.executable, "-m", "minipod", "chip"]
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.mlir"))
 DEVICES = {"fsdp_layer": ("v5e:2x2", "h100:4")}  # others have one
 STAGES = ("fuse", "layout", "memory", "cost", "schedule")
@@ -19,8 +21,8 @@ STAGES = ("fuse", "layout", "memory", "cost", "schedule")
 
 def printed(program, *words):
   targets = [word for target in DEVICES.get(program, ("v5e", "h100")) for word in ("--target", target)]
-  done = subprocess.run([sys.executable, "-m", "minipod", "chip", *targets, *words, FOLDER / f"{program}.mlir"],
-                        capture_output=True, text=True, timeout=300)
+  done = subprocess.run([*TOOL, *targets, *words, FOLDER / f"{program}.mlir"], capture_output=True, text=True,
+                        timeout=300)
   assert done.returncode == 0, done.stdout + done.stderr
   return done.stdout
 
