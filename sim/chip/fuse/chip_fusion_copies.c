@@ -24,81 +24,39 @@ mp_status_t mp_chip_fusion_note_uses(mp_chip_fusion_find_t *find, const mp_block
 
 // ---- values computed from matmuls ----
 
-enum { CHIP_FUSION_COPIES_OPS_MOST = 64 };
-
-// The elementwise ops from matmuls to a value, the last one first.
-typedef struct {
-  const mp_op_t *ops[CHIP_FUSION_COPIES_OPS_MOST];
-  bool is_seen[CHIP_FUSION_COPIES_OPS_MOST];
-  uint32_t num_ops;
-  double count;  // elements of each
-} chip_fusion_copies_tree_t;
-
-static uint32_t chip_fusion_copies_at(const chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
-  uint32_t at = 0;
-  while (at < tree->num_ops && tree->ops[at] != op) ++at;
-  return at;
-}
-
 static bool chip_fusion_copies_is_matmul(const mp_value_t *value) {
   return value->op != NULL &&
          (value->op->code == MP_OP_DOT_GENERAL || value->op->code == MP_OP_CONVOLUTION);
 }
 
-// The array behind an operand; NULL: it is broadcast, like a scalar or one value per row.
-static const mp_value_t *chip_fusion_copies_operand(const mp_chip_fusion_find_t *find,
-                                                    const chip_fusion_copies_tree_t *tree,
-                                                    const mp_op_t *op, uint32_t operand) {
-  bool is_reused = false;
-  const mp_value_t *value =
-      mp_chip_fusion_source(find->figures, op, MP_CHIP_FUSION_LOOP, operand, &is_reused);
-  const bool is_array =
-      value != NULL && !is_reused && mp_chip_fusion_value_count(value) >= tree->count;
-  return is_array ? value : NULL;
-}
-
-// Adds the op, and all elementwise ops that compute its operands, back to results of matmuls.
-// False: there are other ops among them, or too many.
-static bool chip_fusion_copies_add(const mp_chip_fusion_find_t *find,
-                                   chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
-  if (chip_fusion_copies_at(tree, op) < tree->num_ops) return true;
-  if (tree->num_ops == CHIP_FUSION_COPIES_OPS_MOST || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
-    return false;
-  }
-  tree->ops[tree->num_ops++] = op;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_value_t *value = chip_fusion_copies_operand(find, tree, op, i);
-    if (value == NULL || chip_fusion_copies_is_matmul(value)) continue;
-    if (value->op == NULL || value->op->parent != op->parent) return false;
-    if (!chip_fusion_copies_add(find, tree, value->op)) return false;
-  }
-  return true;
-}
-
-// Whether an op outside of the tree reads the value.
-static bool chip_fusion_copies_is_read(const mp_chip_fusion_find_t *find,
-                                       const chip_fusion_copies_tree_t *tree,
+// Whether ops besides this one read the value.
+static bool chip_fusion_copies_is_read(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                                        const mp_value_t *value) {
   uint32_t num_reads = 0;
-  for (uint32_t i = 0; i < tree->num_ops; ++i) {
-    for (uint32_t k = 0; k < tree->ops[i]->num_operands; ++k) {
-      num_reads += mp_chip_fusion_root(tree->ops[i]->operands[k]) == value;
-    }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    num_reads += mp_chip_fusion_root(op->operands[i]) == value;
   }
   return mp_chip_fusion_num_uses(find, value) > num_reads;
 }
 
-// Whether each path from a matmul to the op goes through a value that other ops read, too.
-static bool chip_fusion_copies_is_anyway(const mp_chip_fusion_find_t *find,
-                                         chip_fusion_copies_tree_t *tree, const mp_op_t *op) {
-  const uint32_t at = chip_fusion_copies_at(tree, op);
-  if (tree->is_seen[at]) return true;
-  tree->is_seen[at] = true;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_value_t *value = chip_fusion_copies_operand(find, tree, op, i);
-    if (value == NULL || chip_fusion_copies_is_read(find, tree, value)) continue;
-    if (chip_fusion_copies_is_matmul(value)) return false;
-    if (!chip_fusion_copies_is_anyway(find, tree, value->op)) return false;
+// Whether elementwise ops compute the op's arrays from matmuls, and each path from a matmul goes
+// through a value that other ops read, too, or `is_read`: the path after the op does. Goes through
+// `in_out_left` ops.
+static bool chip_fusion_copies_is_anyway(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                                         bool is_read, uint32_t *in_out_left) {
+  if (*in_out_left == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  --*in_out_left;
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+    if (read.is_reused) continue;
+    const bool is_kept = is_read || chip_fusion_copies_is_read(find, op, read.value);
+    if (chip_fusion_copies_is_matmul(read.value)) {
+      if (!is_kept) return false;
+      continue;
+    }
+    const mp_op_t *of = read.value->op;
+    if (of == NULL || of->parent != op->parent) return false;
+    if (!chip_fusion_copies_is_anyway(find, of, is_kept, in_out_left)) return false;
   }
   return true;
 }
@@ -108,9 +66,9 @@ static bool chip_fusion_copies_is_anyway(const mp_chip_fusion_find_t *find,
 // recomputes it. Evidence: libtpu 0.0.52 for v5e and v6e stores only the pre-activation in 16
 // gradients of MLPs, plain and gated, with gelu, silu, relu and its square.
 static bool chip_fusion_copies_is_kept(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
-  if (!find->policy->counts_uses || op->num_results != 1) return false;
-  chip_fusion_copies_tree_t tree = {.count = mp_chip_fusion_op_count(op)};
-  return chip_fusion_copies_add(find, &tree, op) && chip_fusion_copies_is_anyway(find, &tree, op) &&
+  uint32_t left = 64;
+  return find->policy->counts_uses && op->num_results == 1 &&
+         chip_fusion_copies_is_anyway(find, op, false, &left) &&
          mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation);
 }
 

@@ -102,11 +102,6 @@ static bool chip_fusion_rows_takes_sum(const mp_chip_fusion_find_t *find, const 
   return false;
 }
 
-// The search depth after an op. Converts do not count, as XLA removes most of them.
-static uint32_t chip_fusion_rows_left(const mp_op_t *op, uint32_t depth) {
-  return op->code == MP_OP_CONVERT ? depth : depth - 1;
-}
-
 // Whether up to `depth` elementwise ops in kernels compute a value from such a broadcast.
 static bool chip_fusion_rows_has_end(const mp_chip_fusion_find_t *find, const mp_value_t *value,
                                      uint32_t depth) {
@@ -119,9 +114,7 @@ static bool chip_fusion_rows_has_end(const mp_chip_fusion_find_t *find, const mp
   if (chip_fusion_rows_takes_sum(find, op)) return true;
   for (mp_chip_fusion_read_t read = {0};
        mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
-    if (!read.is_reused &&
-        chip_fusion_rows_has_end(find, read.value, chip_fusion_rows_left(op, depth)))
-      return true;
+    if (!read.is_reused && chip_fusion_rows_has_end(find, read.value, depth - 1)) return true;
   }
   return false;
 }

@@ -103,10 +103,7 @@ static bool chip_fusion_siblings_are_alike(const mp_chip_fusion_find_t *find,
   if (a->place >= b->place) return false;
   if (a->kind != MP_CHIP_FUSION_LOOP && a->kind != MP_CHIP_FUSION_REDUCTION) return false;
   if (b->kind != MP_CHIP_FUSION_LOOP && b->kind != MP_CHIP_FUSION_REDUCTION) return false;
-  if (find->out->fusions.items[first->fusion].count != count ||
-      find->out->fusions.items[second->fusion].count != count) {
-    return false;
-  }
+  if (find->out->fusions.items[first->fusion].count != count) return false;
   if (a->num_members + b->num_members > MEMBERS_MOST) return false;
   return find->policy->are_siblings == NULL ||
          find->policy->are_siblings(find, first->fusion, second->fusion);
