@@ -53,8 +53,6 @@ MP_NODISCARD mp_status_t mp_memory_values_create(const mp_chip_figures_t *figure
                                                  const mp_program_t *program, mp_arena_t *arena,
                                                  mp_memory_values_t *out_values);
 
-// The block in which a value is made.
-const mp_block_t *mp_memory_block_of(const mp_value_t *value);
 // The place of a value.
 mp_memory_value_t *mp_memory_place_of(const mp_memory_values_t *all, const mp_value_t *value);
 bool mp_memory_is_live(const mp_memory_value_t *place);

@@ -93,10 +93,6 @@ mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures,
 
 // ---- sets ----
 
-const mp_block_t *mp_memory_block_of(const mp_value_t *value) {
-  return value->op != NULL ? value->op->parent : value->block;
-}
-
 mp_memory_value_t *mp_memory_place_of(const mp_memory_values_t *all, const mp_value_t *value) {
   uint32_t id = mp_chip_fusion_root(value)->id;
   while (all->values[id].parent != id) {
@@ -139,7 +135,7 @@ void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_valu
 // The outermost loop that has the op, but not the value; NULL: there is none.
 static const mp_op_t *memory_values_loop_between(const mp_op_t *op, const mp_value_t *value) {
   const mp_op_t *loop = NULL;
-  const mp_block_t *home = mp_memory_block_of(value);
+  const mp_block_t *home = value->op != NULL ? value->op->parent : value->block;
   for (const mp_block_t *at = op->parent; at != home && at->parent_op != NULL;
        at = at->parent_op->parent) {
     if (at->parent_op->code == MP_OP_WHILE) loop = at->parent_op;

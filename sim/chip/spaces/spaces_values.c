@@ -118,9 +118,7 @@ static void spaces_values_write(mp_spaces_t *s, const mp_chip_fusion_access_t *w
 static void spaces_values_kernel(mp_spaces_t *s, uint32_t kernel) {
   const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
   const mp_chip_fusion_access_t *access = mp_spaces_accesses(s, fusion);
-  // A transpose alone moves nothing.
-  const bool is_free = fusion->work.work_class == MP_WORK_FREE;
-  if (fusion->first_member == MP_CHIP_FUSION_NONE || is_free) return;
+  if (fusion->first_member == MP_CHIP_FUSION_NONE) return;
   for (uint32_t i = 0; i < fusion->num_reads; ++i) {
     spaces_values_use(s, access[i].value, fusion->block, kernel);
   }
