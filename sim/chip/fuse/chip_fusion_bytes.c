@@ -5,16 +5,12 @@
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_policy.h"
 
-static mp_status_t chip_fusion_bytes_note_made(mp_chip_fusion_find_t *find, uint32_t number) {
-  const mp_chip_fusions_t *out = find->out;
-  uint32_t at = out->fusions.items[number].first_member;
-  for (; at != MP_CHIP_FUSION_NONE; at = out->members.items[at].next) {
-    const mp_op_t *op = out->members.items[at].op;
-    for (uint32_t i = 0; i < op->num_results; ++i) {
-      mp_chip_fusion_value_t *entry;
-      MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, &op->results[i], &entry));
-      entry->made_by = number;
-    }
+static mp_status_t chip_fusion_bytes_note_made(mp_chip_fusion_find_t *find, uint32_t number,
+                                               const mp_chip_fusion_member_t *member) {
+  for (uint32_t i = 0; i < member->op->num_results; ++i) {
+    mp_chip_fusion_value_t *entry;
+    MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, &member->op->results[i], &entry));
+    entry->made_by = number;
   }
   return NULL;
 }
@@ -116,7 +112,7 @@ static mp_status_t chip_fusion_bytes_each(mp_chip_fusion_find_t *find, uint32_t 
 
 static mp_status_t chip_fusion_bytes_find(mp_chip_fusion_find_t *find, uint32_t number) {
   find->out->fusions.items[number].first_access = find->out->accesses.count;
-  MP_RETURN_IF_ERROR(chip_fusion_bytes_note_made(find, number));
+  MP_RETURN_IF_ERROR(chip_fusion_bytes_each(find, number, chip_fusion_bytes_note_made));
   MP_RETURN_IF_ERROR(chip_fusion_bytes_each(find, number, chip_fusion_bytes_read_operands));
   MP_RETURN_IF_ERROR(chip_fusion_bytes_each(find, number, chip_fusion_bytes_write_results));
   const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];

@@ -74,23 +74,20 @@ static bool chip_fusion_copies_is_kept(const mp_chip_fusion_find_t *find, const 
 
 // ---- bytes of both ways ----
 
-// The matmul result from which a few elementwise ops compute the value; NULL: none.
-static const mp_value_t *chip_fusion_copies_matmul(const mp_value_t *value) {
+// The matmul result from which a few elementwise ops compute the value, each from its first array;
+// NULL: none.
+static const mp_value_t *chip_fusion_copies_matmul(const mp_chip_fusion_find_t *find,
+                                                   const mp_value_t *value) {
   enum { OPS_MOST = 6 };
-  const double count = mp_chip_fusion_value_count(value);
-  for (uint32_t i = 0; i < OPS_MOST && value->op != NULL; ++i) {
+  for (uint32_t i = 0; i < OPS_MOST && value != NULL && value->op != NULL; ++i) {
     if (chip_fusion_copies_is_matmul(value)) return value;
     const mp_op_t *op = value->op;
     if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
-    uint32_t operand = 0;
-    while (operand + 1 < op->num_operands &&
-           (mp_chip_fusion_is_generator(op) ||
-            mp_chip_fusion_value_count(mp_chip_fusion_root(op->operands[operand])) != count ||
-            (op->operands[operand]->op != NULL &&
-             mp_chip_fusion_is_generator(op->operands[operand]->op)))) {
-      ++operand;
+    value = NULL;
+    for (mp_chip_fusion_read_t read = {0};
+         value == NULL && mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+      if (!read.is_reused) value = read.value;
     }
-    value = mp_chip_fusion_root(op->operands[operand]);
   }
   return NULL;
 }
@@ -145,7 +142,7 @@ static chip_fusion_copies_ways_t chip_fusion_copies_weigh(const mp_chip_fusion_f
     enum { OPS_MOST = 4 };
     const double bytes = fmin(mp_work_bytes_read(at->op, read.operand),
                               chip_fusion_copies_source_bytes(find, read.value, OPS_MOST));
-    const mp_value_t *matmul = chip_fusion_copies_matmul(read.value);
+    const mp_value_t *matmul = chip_fusion_copies_matmul(find, read.value);
     if (matmul != NULL) {
       chip_fusion_copies_weigh_matmul(find, read.value, matmul, bytes, first_may_write, &ways);
       continue;
