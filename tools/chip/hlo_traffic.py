@@ -7,7 +7,6 @@ an operand, the slices count; if it updates an operand in place, the update coun
 from hlo_text import COLLECTIVES, SHAPE, SAME_ELEMENTS, size_of, source
 
 SLICES = ("dynamic-slice", "slice", "gather")
-ONLY_SLICES = {"parameter", "constant", "bitcast", "dynamic-slice", "slice"}
 UPDATES = ("dynamic-update-slice", "scatter")
 
 
@@ -46,18 +45,25 @@ def written(module, op, body, fused):
   return total, updated
 
 
-def users_of(fused, name):
-  """Instructions of a fusion that read a parameter, through bitcasts."""
-  users = [f for f in fused.values() if name in f.operands]
-  for _ in range(3):
-    if len(users) == 1 and users[0].opcode == "bitcast":
-      users = [f for f in fused.values() if users[0].name in f.operands]
-  return users
-
-
-def only_slices(module, user):
-  return user.opcode in SLICES or (
-      user.opcode == "fusion" and set(module.inside(user.called("calls"))) <= ONLY_SLICES)
+def sliced(module, body, name):
+  """Bytes of the slices through which instructions of a body read a value, also in nested fusions; None: all of it."""
+  total, users = 0, [user for user in body.values() if name in user.operands]
+  for user in users:
+    part = None
+    if user.opcode in SLICES:
+      part = size_of(user.shape, False)
+    elif user.opcode in ("bitcast", "copy"):
+      part = sliced(module, body, user.name)
+    elif user.opcode == "fusion":
+      inner, root = module.body(user.called("calls")), module.root(user.called("calls"))
+      at = user.operands.index(name)
+      parameter = next((p.name for p in inner.values() if p.opcode == "parameter" and int(p.raw) == at), None)
+      is_same = root is not None and source(inner, root.name) is inner.get(parameter)
+      part = sliced(module, body, user.name) if is_same else sliced(module, inner, parameter)
+    if part is None:
+      return None
+    total += part
+  return total if users else None
 
 
 def operand_bytes(module, op, i, shape, fused, parameter, updated):
@@ -71,10 +77,8 @@ def operand_bytes(module, op, i, shape, fused, parameter, updated):
     return whole
   if parameter in updated:
     return 0
-  users = users_of(fused, parameter)
-  if whole and users and all(only_slices(module, user) for user in users):
-    return min(whole, sum(size_of(user.shape, False) for user in users))
-  return whole
+  part = sliced(module, fused, parameter) if whole else None
+  return whole if part is None else min(whole, part)
 
 
 def touched(module, op, body):

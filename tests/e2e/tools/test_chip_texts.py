@@ -91,6 +91,26 @@ def test_traffic_of_an_update_in_a_nested_fusion():
       plain, plain.body("main")["new"], plain.body("main"))
 
 
+def test_traffic_of_slices_in_a_nested_fusion():
+  """A fusion in another one may read a slice of an array, and the array may be copied in place before."""
+  nested = """%as_it_is (c: f32[1024,8]) -> f32[1024,8] {
+  %c = f32[1024,8] parameter(0)
+  ROOT %y = f32[1024,8] copy(%c)
+}
+%outer (b: f32[1024,8], j: s32[]) -> f32[1,8] {
+  %b = f32[1024,8] parameter(0)
+  %j = s32[] parameter(1)
+  %z = f32[1024,8] fusion(%b), kind=kLoop, calls=%as_it_is
+  %r = f32[1,8] fusion(%z, %j), kind=kLoop, calls=%slices
+  ROOT %t = f32[1,8] tanh(%r)
+}
+"""
+  text = hlo_text.Module(nested + SLICING.replace("kind=kLoop, calls=%slices", "kind=kLoop, calls=%outer"))
+  plain = hlo_text.Module(SLICING)
+  assert hlo_traffic.moved(text, text.body("main")["row"], text.body("main")) == hlo_traffic.moved(
+      plain, plain.body("main")["row"], plain.body("main"))
+
+
 # ---- loops ----
 
 LOOP = """%body (t: (s32[], f32[8])) -> (s32[], f32[8]) {
