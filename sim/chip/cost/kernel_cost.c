@@ -62,7 +62,6 @@ typedef struct {
   kernel_ops_t vector;     // on the vector unit
   kernel_ops_t irregular;  // with an access pattern of their own
   double before;           // seconds of kernels that run before it
-  mp_matmul_ragged_t ragged;
 } kernel_parts_t;
 
 // XLA for GPUs writes random bits word by word of all blocks; the next kernel interleaves the
@@ -102,7 +101,7 @@ static double kernel_cost_near(const mp_chip_t *chip, const mp_chip_fusion_t *fu
 
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                         const mp_chip_fusion_t *fusion) {
-  kernel_parts_t parts = {.ragged = mp_matmul_ragged_find(chip, fusion)};
+  kernel_parts_t parts = {0};
   uint32_t at = fusion->first_member;
   while (at != MP_CHIP_FUSION_NONE) {
     const mp_chip_fusion_member_t *member = &fusions->members.items[at];
@@ -247,7 +246,8 @@ static double kernel_cost_least(const mp_chip_t *chip, const mp_chip_fusions_t *
   enum { TILE = 1024 };
   const double elements = kernel_cost_computed(chip, fusions, fusion, MP_CHIP_FUSION_LHS) +
                           kernel_cost_computed(chip, fusions, fusion, MP_CHIP_FUSION_RHS);
-  if (elements == 0 || !mp_matmul_is_tpu(chip)) return 0;
+  // The steps of a ragged_dot skip rows instead of masking them.
+  if (elements == 0 || fusion->ragged.groups > 0 || !mp_matmul_is_tpu(chip)) return 0;
   const double each = mp_figure_or(chip->figures.vmem_store, 0) / TILE + 1 / mp_vector_rate(chip);
   return elements * each + bytes / mp_matmul_bandwidth(chip) + chip->op_latency;
 }
@@ -259,7 +259,7 @@ static double kernel_cost_matmul(const mp_chip_t *chip, const mp_chip_fusions_t 
   const mp_matmul_streams_t streams = kernel_cost_streams(chip, fusions, fusion, &inner_streams);
   const double efficiency = chip->efficiency[fusion->work.work_class];
   mp_work_matmul_t work = fusion->work.matmul;
-  const double steps = mp_matmul_ragged(chip, &parts->ragged, &work);
+  const double steps = mp_matmul_ragged_steps(chip, &fusion->ragged, &work);
   mp_matmul_kernel_t matmul = {.matmul = &work,
                                .bytes = bytes,
                                .vector_seconds = parts->vector.seconds,
@@ -274,9 +274,9 @@ static double kernel_cost_matmul(const mp_chip_t *chip, const mp_chip_fusions_t 
   return steps / efficiency + fmax(mp_matmul_seconds(chip, &matmul), least);
 }
 
-double mp_kernel_flops(const mp_chip_t *chip, const mp_chip_fusion_t *fusion) {
+double mp_kernel_flops(const mp_chip_fusion_t *fusion) {
   if (fusion->work.work_class == MP_WORK_FOREIGN) return mp_foreign_flops(fusion->hero);
-  return fusion->work.flops / fmax(mp_matmul_ragged_find(chip, fusion).groups, 1);
+  return fusion->work.flops / fmax(fusion->ragged.groups, 1);
 }
 
 // The parts of a kernel without a matmul overlap.

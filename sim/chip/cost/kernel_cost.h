@@ -31,7 +31,7 @@ typedef struct {
 mp_kernel_time_t mp_kernel_time(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                 const mp_chip_fusion_t *fusion, double bytes);
 // Its operations: of a ragged_dot, those of the rows that a group has.
-double mp_kernel_flops(const mp_chip_t *chip, const mp_chip_fusion_t *fusion);
+double mp_kernel_flops(const mp_chip_fusion_t *fusion);
 
 // The time of a kernel that only moves so many bytes, and of one on single elements.
 mp_kernel_time_t mp_kernel_copy_time(const mp_chip_t *chip, double bytes);

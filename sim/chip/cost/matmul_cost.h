@@ -66,21 +66,9 @@ double mp_matmul_tpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *ke
 double mp_matmul_inner_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul,
                                const mp_matmul_streams_t *streams);
 
-// ---- matmul_ragged.c ----
-
-// Of matmuls of which each group of rows has a factor of its own (`ragged_dot`), as JAX writes them
-// for any backend: all rows by each group's matrix, masked, and added up.
-// What a fusion's matmul is of that kind where a compiler for TPUs makes such a kernel of it.
-typedef struct {
-  double groups;     // 0: it is none
-  bool is_gradient;  // each group has a result of its own, and its rows are summed up
-  uint32_t side;     // of the factor whose rows are the groups'
-} mp_matmul_ragged_t;
-
-mp_matmul_ragged_t mp_matmul_ragged_find(const mp_chip_t *chip, const mp_chip_fusion_t *fusion);
-// `matmul` becomes what the kernel's steps multiply: a matmul for each group, with the rows of a
-// mean group. Returns what the steps take besides, in seconds.
-double mp_matmul_ragged(const mp_chip_t *chip, const mp_matmul_ragged_t *ragged,
-                        mp_work_matmul_t *matmul);
+// A `ragged_dot` becomes what the steps of its kernel multiply: a matmul per group, with the rows
+// of a mean group. Returns the seconds that the steps take in addition; 0 for other matmuls.
+double mp_matmul_ragged_steps(const mp_chip_t *chip, const mp_ragged_t *ragged,
+                              mp_work_matmul_t *matmul);
 
 #endif  // MINIPOD_SIM_CHIP_COST_MATMUL_COST_H_

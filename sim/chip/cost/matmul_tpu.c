@@ -32,7 +32,7 @@ static void matmul_tpu_set_bytes(mp_matmul_tpu_t *p) {
       batch * mp_matmul_tpu_padded(matmul->m, matmul->n) * p->out_width;
 }
 
-// ---- what goes through memory, where nobody says it ----
+// ---- bytes by use, if the caller has none ----
 
 // The operand that is prefetched as a whole: the larger one that fits.
 static int matmul_tpu_fetch(const mp_matmul_tpu_t *p) {
@@ -42,8 +42,8 @@ static int matmul_tpu_fetch(const mp_matmul_tpu_t *p) {
   return rhs_fits ? 1 << MP_MATMUL_TPU_RHS : 0;
 }
 
-// All arrays go through memory, but for the operand that is fetched. What the kernel moves beyond
-// them belongs to fused ops.
+// All arrays go through HBM except the prefetched operand. All other bytes of the kernel belong to
+// fused ops.
 static mp_matmul_streams_t matmul_tpu_guess(const mp_matmul_tpu_t *p, double bytes) {
   const int fetched = matmul_tpu_fetch(p);
   mp_matmul_streams_t streams = {.beside = bytes};
@@ -56,7 +56,7 @@ static mp_matmul_streams_t matmul_tpu_guess(const mp_matmul_tpu_t *p, double byt
   return streams;
 }
 
-// ---- figures ----
+// ---- parameters ----
 
 // The rate of a type by that of bf16; several passes for the precisions of f32.
 static double matmul_tpu_rate(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
@@ -187,4 +187,22 @@ double mp_matmul_inner_seconds(const mp_chip_t *chip, const mp_work_matmul_t *ma
   const mp_matmul_kernel_t kernel = {.matmul = matmul, .efficiency = 1, .streams = &all};
   const mp_matmul_tpu_t p = matmul_tpu_of(chip, &kernel);
   return mp_matmul_windows_seconds(&p);
+}
+
+// libtpu's estimate counts all rows for each group. But the loop of the kernel continues with the
+// next group where its rows begin: there is a step for each part of the rows, and one more for each
+// group that begins inside of a part.
+double mp_matmul_ragged_steps(const mp_chip_t *chip, const mp_ragged_t *ragged,
+                              mp_work_matmul_t *matmul) {
+  enum { ROWS = 128 };  // of a step, in libtpu 0.0.52
+  const double groups = ragged->groups;
+  if (groups == 0) return 0;
+  double *rows = ragged->is_gradient ? &matmul->k : ragged->side == 0 ? &matmul->m : &matmul->n;
+  const double steps = ceil(*rows / ROWS) + groups - 1;
+  *rows = fmin(steps * ROWS / groups, *rows);
+  if (!ragged->is_gradient) {
+    matmul->k /= groups;
+    matmul->batch *= groups;
+  }
+  return steps * mp_figure_or(chip->figures.matmul_ragged, 0);
 }

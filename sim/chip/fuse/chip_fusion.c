@@ -183,6 +183,11 @@ mp_status_t mp_chip_fusions_find(const mp_module_t *module, const mp_chip_figure
       .place = MP_CHIP_FUSION_NONE - 1, .arena = arena, .out = fusions, .main = module->main->body};
   chip_fusion_set_limits(&find, figures);
   MP_RETURN_IF_ERROR(chip_fusion_fuse(&find));
+  for (uint32_t i = 0; i < fusions->fusions.count && figures->compiler == MP_CHIP_COMPILER_TPU;
+       ++i) {
+    mp_chip_fusion_t *fusion = &fusions->fusions.items[i];
+    fusion->ragged = mp_chip_fusion_ragged(fusion->hero);
+  }
   return mp_chip_fusion_find_accesses(&find);
 }
 

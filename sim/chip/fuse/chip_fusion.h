@@ -14,6 +14,14 @@
 
 #define MP_CHIP_FUSION_NONE UINT32_MAX
 
+// A `ragged_dot`, in which each group of rows has an operand of its own. JAX writes it for any
+// backend as a matmul of all rows by each group's matrix, masked, and added up.
+typedef struct {
+  double groups;     // 0: not a ragged_dot
+  bool is_gradient;  // each group has a result of its own, and its rows are contracted
+  uint32_t side;     // of the operand whose rows have groups
+} mp_ragged_t;
+
 typedef struct {
   // The last of its ops in the program. The fusion runs at its place: its inputs exist there, and
   // its outputs are read only later.
@@ -22,6 +30,7 @@ typedef struct {
   const mp_block_t *block;
   mp_work_t work;          // of all its ops
   mp_work_matmul_t inner;  // a matmul that makes an operand of its matmul; batch 0: none
+  mp_ragged_t ragged;      // on TPUs
   bool has_hero;           // the hero is not just the last op
   bool is_rows;            // keeps whole rows on chip: a softmax in one pass
   double count;            // elements that the kernel iterates over

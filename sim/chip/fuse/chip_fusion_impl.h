@@ -183,6 +183,8 @@ bool mp_chip_fusion_makes_rows(const mp_chip_fusion_find_t *find, const mp_op_t 
 // Whether the op can be the inner matmul of the user's fusion, whose matmul reads it as an operand.
 bool mp_chip_fusion_chains(const mp_chip_fusion_find_t *find, const mp_op_t *op,
                            const mp_work_t *work, const mp_chip_fusion_user_t *user);
+// Whether the hero of a fusion is a `ragged_dot`, and of which groups.
+mp_ragged_t mp_chip_fusion_ragged(const mp_op_t *hero);
 
 // ---- chip_fusion_priority.c ----
 

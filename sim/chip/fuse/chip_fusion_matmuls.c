@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/fuse/chip_fusion_impl.h"
+#include "sim/chip/fuse/matmul_operand.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // ---- rows ----
@@ -88,4 +89,46 @@ bool mp_chip_fusion_chains(const mp_chip_fusion_find_t *find, const mp_op_t *op,
   return chip_fusion_matmuls_chain(&work->matmul, &fusion->work.matmul,
                                    user->sides == MP_CHIP_FUSION_LHS) &&
          !chip_fusion_matmuls_is_gathered(op) && mp_chip_rule(find->figures, MP_CHIP_RULE_chains);
+}
+
+// ---- ragged_dot ----
+
+static bool chip_fusion_matmuls_is_made_by(const mp_value_t *value, mp_opcode_t code) {
+  return value->op != NULL && value->op->code == code;
+}
+
+// The groups of an operand: a select keeps, for each group, some of the rows that are repeated for
+// all groups, and has zeros elsewhere. 0: there is no such select. Groups are contracted, or they
+// are a batch (`out_is_batch`) in the gradient of the other operand, which contracts rows.
+static double chip_fusion_matmuls_groups(const mp_op_t *op, uint32_t operand, bool *out_is_batch) {
+  const mp_matmul_operand_t of = mp_matmul_operand(op, operand);
+  if (!chip_fusion_matmuls_is_made_by(of.value, MP_OP_SELECT)) return 0;
+  const mp_value_t *rows = of.value->op->operands[1];
+  if (!chip_fusion_matmuls_is_made_by(rows, MP_OP_BROADCAST_IN_DIM)) return 0;
+  const mp_type_t *type = rows->type;
+  const uint64_t kept = mp_matmul_dims(mp_op_ints(rows->op, MP_ATTR_BROADCAST_DIMENSIONS));
+  const uint64_t all = ((uint64_t)1 << type->rank) - 1, added = all & ~kept;
+  *out_is_batch = added != 0 && (added & ~of.batch) == 0;
+  if (added == 0 || (!*out_is_batch && (added & ~of.summed) != 0)) return 0;
+  double groups = 1;
+  for (uint32_t i = 0; i < type->rank; ++i) {
+    if (added >> i & 1) groups *= (double)type->dims[i];
+  }
+  // Elements of rows are contracted, too.
+  return (of.summed & ~added) != 0 ? groups : 0;
+}
+
+mp_ragged_t mp_chip_fusion_ragged(const mp_op_t *hero) {
+  mp_ragged_t ragged = {0};
+  if (hero->code != MP_OP_DOT_GENERAL) return ragged;
+  bool is_batch[2];
+  const double groups[2] = {chip_fusion_matmuls_groups(hero, 0, &is_batch[0]),
+                            chip_fusion_matmuls_groups(hero, 1, &is_batch[1])};
+  ragged.is_gradient = groups[0] > 1 && groups[1] > 1 && is_batch[0] && is_batch[1];
+  for (uint32_t side = 0; side < 2; ++side) {
+    if (groups[side] <= 1 || (is_batch[side] && !ragged.is_gradient)) continue;
+    ragged.groups = groups[side];
+    ragged.side = side;
+  }
+  return ragged;
 }
