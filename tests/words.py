@@ -114,7 +114,6 @@ EXCEPT = {
 
 # Folders, files and patterns of files that are not read: why.
 SKIP = {
-    "sim/chip/cost/*.[ch]": "comments are not rewritten yet",
     "tests/unit/chip": "its tests are rebuilt with it",
     "tests/words.py": "has all the patterns",
     "tests/fixtures": "recorded programs, not prose",

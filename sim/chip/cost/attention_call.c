@@ -1,5 +1,5 @@
-// Which calls are kernels for attention, and of what: JAX's for TPUs (splash and flash attention,
-// by the kernel's name), and cuDNN's.
+// Recognises attention kernels among custom calls: JAX's splash and flash attention for TPUs, by
+// the kernel's name, and cuDNN's.
 #include <math.h>
 
 #include "sim/chip/cost/attention_cost.h"
@@ -16,7 +16,7 @@ static mp_str_t attention_call_frontend(const mp_op_t *op, const char *key) {
   return text == NULL || text->kind != MP_KIND_STRING ? MP_STR("") : text->u.str;
 }
 
-// Arrays of lengths and widths, with the heads in front. Keys may be without.
+// Whether a type is an array of [heads..., length, width]. Keys may have no heads.
 static bool attention_call_is_array(const mp_type_t *type, uint32_t least_rank) {
   return mp_type_is_tensor(type) && type->rank >= least_rank && mp_dtype_is_float(type->dtype);
 }
@@ -27,9 +27,10 @@ static double attention_call_matmul(const mp_type_t *type, uint32_t count) {
   return matmul;
 }
 
-// ---- of TPUs ----
+// ---- TPUs ----
 
-// A kernel for all gradients leaves those of queries in parts, one for each block of keys.
+// A kernel for all gradients has a part of the queries' gradient per block of keys, so that result
+// has one more dimension.
 static mp_attention_pass_t attention_call_pass(const mp_op_t *op, mp_str_t name, uint32_t rank) {
   if (attention_call_has(name, "dq")) return MP_ATTENTION_DQ;
   if (!attention_call_has(name, "dkv")) {
@@ -41,8 +42,8 @@ static mp_attention_pass_t attention_call_pass(const mp_op_t *op, mp_str_t name,
   return MP_ATTENTION_DKV;
 }
 
-// The first two arrays are queries and keys. Each may have its last two dimensions either way
-// round; heads are narrower than sequences are long.
+// The first two arrays are queries and keys. Length and width may be in either order; the width is
+// the shorter one.
 static bool attention_call_read_arrays(const mp_op_t *op, const mp_type_t **out_queries,
                                        mp_attention_t *out) {
   const mp_type_t *arrays[2];
@@ -64,9 +65,9 @@ static bool attention_call_read_arrays(const mp_op_t *op, const mp_type_t **out_
   return out->heads > 0 && out->width > 0 && out->queries > 0 && out->keys > 0;
 }
 
-// What JAX writes beside a splash kernel for profilers: kernel_metadata =
-// {"xprof_metadata":"{\"block_q\": 512, ...}"}. A kernel that says nothing is taken to have blocks
-// of 512, as most programs choose for splash, or JAX's default for flash attention.
+// JAX notes the blocks of splash kernels for profilers: kernel_metadata =
+// {"xprof_metadata":"{\"block_q\": 512, ...}"}. Without it, splash has blocks of 512, as in most
+// programs, and flash attention has JAX's default.
 static void attention_call_read_blocks(const mp_op_t *op, mp_attention_t *out) {
   static const char *const keys[MP_ATTENTION_PASS_COUNT][2] = {
       [MP_ATTENTION_FORWARD] = {"block_q", "block_kv"},
@@ -82,8 +83,8 @@ static void attention_call_read_blocks(const mp_op_t *op, mp_attention_t *out) {
   out->block_keys = fmin(of_keys >= 1 ? of_keys : usual, out->keys);
 }
 
-// A splash kernel with a mask has tables of its blocks in front, which are narrower than the square
-// if no row has blocks in all of it. The mask of a square is taken to be causal.
+// The first operand of a masked splash kernel is a table of its blocks, which is narrower than the
+// square if no row has all blocks. A mask of a square counts as causal.
 static void attention_call_read_mask(const mp_op_t *op, mp_attention_t *out) {
   const mp_type_t *table = op->operands[0]->type;
   if (!out->is_splash || !mp_type_is_tensor(table) || !mp_dtype_is_integer(table->dtype)) return;
@@ -98,7 +99,7 @@ static bool attention_call_of_tpu(const mp_op_t *op, mp_attention_t *out) {
   if (name.size == 0) name = attention_call_frontend(op, "kernel_name");
   out->is_splash = attention_call_has(name, "splash");
   out->is_segmented = out->is_splash && attention_call_has(name, "segmented");
-  // Paged ones go through tables of pages.
+  // Paged attention reads tables of pages.
   const bool is_flash =
       attention_call_has(name, "flash_attention") && !attention_call_has(name, "paged");
   if (!out->is_splash && !is_flash) return false;

@@ -1,18 +1,18 @@
-// What kernels for attention take: by block on a TPU, by sequence on a GPU.
+// The time of attention kernels: by blocks on TPUs, by the length of sequences on GPUs.
 #include "sim/chip/cost/attention_cost.h"
 
 #include <math.h>
 
 #include "sim/chip/layout/tile_layout.h"
 
-// Matmuls of a block of scores in each pass: scores and result; scores again, and gradients.
+// Matmuls per block of scores: scores and result; in backward passes scores again, and gradients.
 static const double g_products[MP_ATTENTION_PASS_COUNT] = {2, 4, 3, 5};
 
 static double attention_cost_flops(const mp_attention_t *a, double scores) {
   return 2 * g_products[a->pass] * scores * a->width;
 }
 
-// ---- on a TPU ----
+// ---- TPUs ----
 
 static const mp_figure_list_t *attention_cost_splash(const mp_chip_t *chip,
                                                      mp_attention_pass_t pass) {
@@ -36,15 +36,16 @@ static double attention_cost_blocks(const mp_attention_t *a, double all) {
   return fmin(live, all);
 }
 
-// The seconds until the next block's keys and values (or queries and gradients) are there, which
-// are fetched meanwhile. A memory's latency is that of reading and writing.
+// The seconds to fetch the keys and values (or queries and gradients) of the next block. The
+// latency of memory is that of a read and a write.
 static double attention_cost_fetch(const mp_chip_t *chip, double rows, double lanes) {
   enum { ARRAYS = 2, ELEMENT = 2 };
   return mp_figure_or(chip->figures.memory_latency, 0) / 2 +
          ARRAYS * ELEMENT * rows * lanes / chip->memory_bandwidth;
 }
 
-// What a mask adds to a block, as splash kernels compare positions or segment ids of each score.
+// The seconds that a mask adds to a block: splash kernels compare positions or segment ids per
+// score.
 static double attention_cost_mask(const mp_figure_list_t *figures, const mp_attention_t *a) {
   enum { SIDE = 512 };
   static const int at[MP_ATTENTION_PASS_COUNT] = {
@@ -59,7 +60,7 @@ static double attention_cost_mask(const mp_figure_list_t *figures, const mp_atte
   return a->block_queries * a->block_keys / (SIDE * SIDE) * of_scores * 1e-9;
 }
 
-// The cores of a device share out the heads; but splash's backward kernels run on one core.
+// The cores of a device share the heads, but backward kernels of splash attention run on one core.
 static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
                                  const mp_figure_list_t *figures) {
   enum { ENDS = 512 };
@@ -87,7 +88,7 @@ static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
   return (live * fmax(inside, fetch) + (a->heads * all - live) * skip + ends) / used;
 }
 
-// ---- on a GPU ----
+// ---- GPUs ----
 
 static const mp_figure_list_t *attention_cost_curve(const mp_chip_t *chip, const mp_attention_t *a,
                                                     bool is_causal) {
@@ -123,7 +124,8 @@ static double attention_cost_gpu(const mp_chip_t *chip, const mp_attention_t *a,
   return flops / (share * chip->flops[MP_FLOP_BF16]);
 }
 
-// Of all scores, those that the mask leaves. Of a causal one publications count half of the square.
+// The share of the scores that the mask leaves. Publications count half of the square for a causal
+// mask.
 static double attention_cost_seen(const mp_attention_t *a) {
   if (!a->is_causal) return 1;
   const double window = a->window > 0 ? fmin(a->window / a->keys, 1) : 1;

@@ -1,5 +1,5 @@
-// Attention as libraries' kernels do it, without scores in memory: which custom_calls are such
-// kernels, and what they take on a chip. README.md has the formulas.
+// Attention kernels of libraries, which keep no scores in memory: recognises them among custom
+// calls, and computes their time. README.md has the formulas.
 //
 // Pure functions; thread-safe.
 #ifndef MINIPOD_SIM_CHIP_COST_ATTENTION_COST_H_
@@ -7,7 +7,7 @@
 
 #include "sim/chip/cost/chip.h"
 
-// What a kernel makes of queries, keys and values.
+// The results of a kernel.
 typedef enum {
   MP_ATTENTION_FORWARD,
   MP_ATTENTION_DKV,       // gradients of keys and values
@@ -18,24 +18,24 @@ typedef enum {
 
 typedef struct {
   mp_attention_pass_t pass;
-  bool is_causal;                    // what is behind a token is masked
+  bool is_causal;                    // later tokens are masked
   bool is_splash;                    // one of JAX's splash kernels
   bool is_masked;                    // a splash kernel with a mask by position
   bool is_segmented;                 // a splash kernel with segment ids
   double heads;                      // of all sequences
   double queries, keys;              // lengths
   double width;                      // of a head
-  double block_queries, block_keys;  // of the blocks that a TPU's kernel goes through
-  double steps;                      // blocks that a kernel goes through for a head; 0: all
+  double block_queries, block_keys;  // of a TPU kernel's blocks
+  double steps;                      // blocks per head; 0: all
   double window;                     // keys that a token sees with a causal mask; 0: all
-  double flops;                      // operations, as the call says; 0: it does not
+  double flops;                      // operations that the call states; 0: none
 } mp_attention_t;
 
-// attention_call.c: whether the op is such a kernel, by its target and name. Then what it says of
-// itself, and its operands do.
+// attention_call.c: whether the op is an attention kernel, by its target and name. If so, its
+// sizes, from its operands and its configuration.
 bool mp_attention_of_call(const mp_op_t *op, mp_attention_t *out_attention);
 
-// The operations of its matmuls, of what the mask leaves.
+// The operations of its matmuls without masked scores.
 double mp_attention_flops(const mp_attention_t *attention);
 
 // The seconds of the kernel, without its latency.

@@ -1,4 +1,4 @@
-// Calibration files: the efficiencies that somebody has measured, a line for each class.
+// Calibration files: measured efficiencies, a line per class of ops.
 #include "sim/base/alloc.h"
 #include "sim/base/os/file.h"
 #include "sim/chip/cost/chip.h"

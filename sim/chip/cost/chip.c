@@ -8,8 +8,7 @@
 
 // ---- what is not described ----
 
-// A chip of which nothing is known: round numbers in the proportions of its time. Its other figures
-// are made of these.
+// A chip without a description: round numbers in usual proportions. Other rates derive from these.
 #define CHIP_BF16_FLOPS 100e12
 // Operations of a matmul that the matrix unit does while the vector unit does one.
 #define CHIP_PRODUCTS_PER_VECTOR 32
@@ -22,9 +21,8 @@
 #define CHIP_OP_LATENCY        500e-9
 #define CHIP_OPS_PER_SCALAR_OP 0.1
 
-// The share of the peak that kernels reach on a chip without figures. Where a roofline says little
-// about a class, because its steps wait for each other or its accesses are scattered, the figure is
-// a rough one.
+// The share of the peak that kernels reach on a chip without parameters. Classes whose steps wait
+// for each other, or whose accesses are scattered, have rough guesses.
 #define EFFICIENCIES(X) \
   X(FREE, 1)            \
   X(SCALAR, 1)          \
@@ -49,7 +47,7 @@ static const double g_efficiency[MP_WORK_CLASS_COUNT] = {
 };
 _Static_assert(MP_ROWS(EFFICIENCIES) == MP_WORK_CLASS_COUNT, "a share for each class");
 
-// The kind whose rate a kind that is not described has: the first of these that is.
+// A kind without a described rate has that of the first kind of `from` with one.
 typedef struct {
   mp_flop_kind_t kind, from[2];
   uint32_t num_from;
@@ -76,7 +74,7 @@ static void chip_apply_rule(const chip_rule_t *rule, double *flops) {
   }
 }
 
-// A latency that is described replaces what figures say of matmuls, too.
+// A described latency replaces the parameters of matmuls, too.
 static void chip_set_matmul_latency(mp_chip_figures_t *figures, double latency) {
   mp_figure_list_t *lists[] = {&figures->matmul_bf16, &figures->matmul_f32, &figures->matmul_f8};
   figures->matmul_launch = figures->matmul_scratch_launch = latency;

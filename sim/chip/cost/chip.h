@@ -1,4 +1,4 @@
-// The chip on which a program is imagined: rates, latencies and efficiencies of one device of the
+// The chip that a program is compiled for: rates, latencies and efficiencies of one device of the
 // described pod. A plain value that may be copied; all rates are finite and greater than 0.
 #ifndef MINIPOD_SIM_CHIP_COST_CHIP_H_
 #define MINIPOD_SIM_CHIP_COST_CHIP_H_
@@ -14,24 +14,24 @@
 typedef struct {
   // Matmuls of matrices, operations per second by element type.
   double flops[MP_FLOP_KIND_COUNT];
-  // The tile of the matrix unit, to which matmuls are padded up. 0: there is no such unit, and
-  // matmuls of any shape run at their rate.
+  // The tile of the matrix unit, to which matmuls are padded. 0: no such unit, and matmuls of any
+  // shape run at their rate.
   int32_t matrix_rows, matrix_columns;
-  // True where no f32 rate is described: matmuls of f32 are made of bf16 ones.
+  // No f32 rate is described: matmuls of f32 are several of bf16.
   bool f32_by_bf16;
   double vector_flops;                     // all other operations, per second, on 32-bit numbers
-  double transcendental_flops;             // operations that an element of sine and its like takes
+  double transcendental_flops;             // operations per element of sine, exp and others
   double memory_bandwidth;                 // bytes/s of the device's own memory
   double launch_latency;                   // seconds from enqueueing a program to its start
-  double op_latency;                       // seconds that a kernel takes besides its work
+  double op_latency;                       // seconds of a kernel in addition to its work
   double scalar_latency;                   // the same of ops on single elements
-  mp_chip_figures_t figures;               // what is known of this chip beyond these rates
+  mp_chip_figures_t figures;               // its other parameters
   double efficiency[MP_WORK_CLASS_COUNT];  // share of the peak that a class reaches, (0, 1]
 } mp_chip_t;
 
-// The chip that a pod's description gives. What the description and the chip's figures leave out is
-// derived from what they say, or has a default (README.md). Errors: the description names figures
-// that are not there or cannot be read (mp_chip_figures_find).
+// The chip of a pod. Rates that neither the description nor the chip's file has derive from others,
+// or have a default (README.md). Errors: the description names a file that does not exist or cannot
+// be read (mp_chip_figures_find).
 MP_NODISCARD mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip);
 
 // The kind of rate for matmuls of elements of this type.

@@ -1,4 +1,4 @@
-// Kernels of others: what they say of themselves, and what is known of those for attention.
+// Custom calls: by the cost that they state, or as attention kernels.
 #include <math.h>
 
 #include "sim/chip/cost/attention_cost.h"
@@ -6,12 +6,12 @@
 #include "sim/chip/cost/vector_cost.h"
 #include "sim/work/foreign_text.h"
 
-// What a kernel has to do, in all steps of its grid.
+// The work of a kernel in all steps of its grid.
 typedef struct {
   double flops, vector, functions, bytes, steps, cores;
 } foreign_work_t;
 
-// By its own estimate, or else by what was counted for it.
+// By its own estimate, or else as counted when it was lowered.
 static foreign_work_t foreign_cost_of(const mp_op_t *op) {
   const mp_str_t estimate = mp_foreign_estimate(op);
   const mp_str_t text = estimate.size != 0 ? estimate : mp_foreign_counted(op);
@@ -23,15 +23,15 @@ static foreign_work_t foreign_cost_of(const mp_op_t *op) {
                           .cores = mp_foreign_number(text, "\"cores")};
 }
 
-// The units of a device work beside each other.
+// The units of a device work concurrently.
 static double foreign_cost_units(const mp_chip_t *chip, const foreign_work_t *work, double share) {
   const double each = mp_figure_or(chip->figures.vector_exponential, chip->transcendental_flops);
   return fmax(work->flops / (share * chip->flops[MP_FLOP_BF16]),
               (work->vector + work->functions * each) / mp_vector_rate(chip));
 }
 
-// While a core of a TPU works at a step, the next one's blocks come. Without overhead it is what
-// the same work and bytes take in one step.
+// A core of a TPU fetches the blocks of the next step while it computes one. Without overhead: the
+// same work and bytes in one step.
 static double foreign_cost_steps(const mp_chip_t *chip, const foreign_work_t *work,
                                  bool has_overhead) {
   const mp_figure_list_t *figures = &chip->figures.attention_splash_forward;
@@ -46,7 +46,7 @@ static double foreign_cost_steps(const mp_chip_t *chip, const foreign_work_t *wo
   return work->steps / used * fmax(inside, fetch);
 }
 
-// Whether it is known what the steps of such a kernel cost.
+// Whether steps have a cost: the grid and the parameters of steps are known.
 static bool foreign_cost_has_steps(const mp_chip_t *chip, const foreign_work_t *work) {
   return work->steps > 1 && chip->figures.attention_splash_forward.count == MP_ATTENTION_TPU_COUNT;
 }

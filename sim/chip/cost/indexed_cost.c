@@ -150,7 +150,7 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   return 0;
 }
 
-// ---- elements that stand apart ----
+// ---- strides ----
 
 // A strided slice in the lanes of a TPU, or a pad with interior padding there (the slice's
 // gradient), is a matmul by ones and zeros, over all elements in the range. In other dimensions it

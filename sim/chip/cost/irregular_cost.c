@@ -53,7 +53,7 @@ double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- fft ----
 
-// A factor is a matmul of complex numbers: three real ones, each a kernel.
+// A factor of the length is a complex matmul: three real ones, each a kernel.
 static double irregular_cost_fft_kernels(const mp_chip_t *chip, double factors, double bytes) {
   enum { PRODUCTS = 3 };
   const mp_chip_figures_t *figures = &chip->figures;

@@ -79,7 +79,7 @@ static matmul_gpu_t matmul_gpu_of(const mp_chip_t *chip, const mp_work_matmul_t 
   return p;
 }
 
-// The seconds with such tiles and so many parts of k.
+// The seconds with these tiles and so many parts of k.
 static double matmul_gpu_waves(const matmul_gpu_t *p, const double tile[2], double parts) {
   const double k = ceil(p->k / parts), rows = tile[0], columns = tile[1];
   const double multiply = 2 * rows * columns * k * p->units / p->rate;

@@ -8,11 +8,11 @@
 
 // ---- element by element ----
 
-// Ops whose elements take more than one simple operation; those of a kind share a figure.
+// Ops whose elements take more than one simple operation; ops of a kind share a parameter.
 typedef struct {
-  size_t figure;     // offset in mp_chip_figures_t
+  size_t figure;     // its offset in mp_chip_figures_t
   uint8_t number;    // the same parameter: mp_chip_figure_t
-  double otherwise;  // where the chip has no such figure: 0, chip->transcendental_flops
+  double otherwise;  // without the parameter; 0: chip->transcendental_flops
   int8_t on_floats;  // 1: of floating-point numbers only, -1: of integers only, 0: of both
 } vector_kind_t;
 
@@ -47,7 +47,7 @@ static mp_dtype_t vector_cost_dtype(const mp_op_t *op) {
   return op->num_operands == 0 ? op->results[0].type->dtype : op->operands[0]->type->dtype;
 }
 
-// Quotients of integers have a figure of their own.
+// Quotients of integers have a parameter of their own.
 static double vector_cost_each(const mp_chip_t *chip, const mp_op_t *op) {
   const vector_kind_t *kind = &g_kinds[op->code];
   if (kind->figure == 0 || mp_chip_fusion_is_scaling_quotient(op)) return 1;

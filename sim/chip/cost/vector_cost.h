@@ -8,13 +8,13 @@
 #include "sim/chip/cost/chip.h"
 #include "sim/chip/fuse/chip_fusion.h"
 
-// Simple operations a second on 32-bit numbers: additions, comparisons, selections.
+// Simple operations per second on 32-bit numbers: additions, comparisons, selections.
 double mp_vector_rate(const mp_chip_t *chip);
 
-// The simple operations of a function on elements, of a reduction for example; one at least.
+// The simple operations of a function on elements, such as a reduction's; at least one per element.
 double mp_vector_region_operations(const mp_chip_t *chip, const mp_block_t *region, double times);
 
-// The seconds that an op takes on the vector unit; 0 of matmuls, and of what only moves elements.
+// The seconds of an op on the vector unit; 0 for matmuls, and for ops that only move elements.
 double mp_vector_seconds(const mp_chip_t *chip, const mp_op_t *op);
 
 // The parameter that decides most of these seconds.
@@ -22,10 +22,10 @@ mp_chip_figure_t mp_vector_figure(const mp_chip_t *chip, const mp_op_t *op);
 
 // ---- vmem_cost.c ----
 
-// Each bundle of instructions has slots for each unit, so that the unit with the most to do
-// decides. All are 0 on a chip without parameters of VMEM.
+// A bundle of instructions has slots for each unit, so the busiest unit decides. All are 0 on a
+// chip without parameters of VMEM.
 typedef struct {
-  double vector;   // seconds of rotations along sublanes, and of selections: as arithmetic is
+  double vector;   // seconds of rotations along sublanes and selections, which are arithmetic
   double others;   // of the busiest of the other units
   double latency;  // until the first element has crossed the lanes
 } mp_vmem_seconds_t;
@@ -34,12 +34,11 @@ bool mp_vmem_is_known(const mp_chip_t *chip);
 mp_vmem_seconds_t mp_vmem_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                   const mp_chip_fusion_t *fusion);
 
-// The elements that the arithmetic of an op goes through, as a multiple of those that it has: tiles
-// that are not full take as long.
+// The padding of the array that the arithmetic of an op goes through, as a factor: tiles that are
+// not full take as long as full ones.
 double mp_vmem_padding(const mp_chip_t *chip, const mp_op_t *op);
 
-// The seconds of kernels that copy so many bytes within VMEM, or elements into another layout
-// there.
+// The seconds of a kernel that copies bytes within VMEM, or elements into another layout there.
 double mp_vmem_copy_seconds(const mp_chip_t *chip, double bytes);
 double mp_vmem_transpose_seconds(const mp_chip_t *chip, double elements);
 

@@ -10,7 +10,7 @@
 #define VMEM_TILE       (MP_TILE_LANES * MP_TILE_SUBLANES)
 #define VMEM_TILE_BYTES (4 * VMEM_TILE)
 
-// What a kernel does: operations on registers, registers that are loaded and stored, and seconds.
+// The work of a kernel: operations on registers, registers that are loaded and stored, seconds.
 typedef struct {
   const mp_chip_t *chip;
   const mp_chip_figures_t *figures;
@@ -42,13 +42,13 @@ static void vmem_cost_add_lanes(vmem_work_t *work, double registers, double each
 
 // ---- shifts ----
 
-// Whether a place along a dimension is inside of a tile.
+// Whether an offset along a dimension is inside of a tile.
 static bool vmem_cost_is_between(mp_tile_layout_t layout, int32_t dim, int64_t offset) {
   return (dim == layout.lane && offset % MP_TILE_LANES != 0) ||
          (dim == layout.sublane && offset % MP_TILE_SUBLANES != 0);
 }
 
-// Registers of an array that starts elsewhere in its tiles: they are rotated, and two neighbours
+// If an array starts at another offset in its tiles, its registers are rotated, and two neighbours
 // are joined. In other dimensions nothing moves.
 static void vmem_cost_shift(vmem_work_t *work, mp_tile_layout_t layout, int32_t dim, int64_t offset,
                             double registers) {
@@ -71,8 +71,8 @@ static void vmem_cost_slice(vmem_work_t *work, const mp_op_t *op) {
   work->loads += registers;
 }
 
-// Each operand is extended to the whole by minus infinity, and of all the largest is taken. Of
-// operands that are whole tiles only the one that is there is read.
+// libtpu pads each operand with minus infinity to the size of the result, and takes the maximum of
+// all. Of operands with whole tiles it reads one per tile.
 enum { VMEM_PAD_SELECTS = 2 };
 
 static void vmem_cost_concatenate(vmem_work_t *work, const mp_op_t *op) {
@@ -106,7 +106,7 @@ static void vmem_cost_pad(vmem_work_t *work, const mp_op_t *op) {
 
 // ---- rows ----
 
-// An element for each row goes into all of its lanes.
+// An element per row is broadcast into the lanes.
 static void vmem_cost_broadcast(vmem_work_t *work, const mp_op_t *op) {
   const mp_value_t *from = op->operands[0], *to = &op->results[0];
   const int32_t lane = vmem_cost_layout(work, to).lane;
@@ -120,8 +120,8 @@ static void vmem_cost_broadcast(vmem_work_t *work, const mp_op_t *op) {
   vmem_cost_add_lanes(work, is_spread ? rows : 0, work->figures->vmem_broadcast);
 }
 
-// Registers are reduced to one along the lanes or sublanes, and then within it: across lanes in one
-// step of that unit, across sublanes by three rotations.
+// Registers along the lanes or sublanes are reduced to one, and then the elements of that one:
+// across lanes in one step of their unit, across sublanes by three rotations.
 static void vmem_cost_reduce(vmem_work_t *work, const mp_op_t *op) {
   enum { ROTATES_AND_ADDS = 6 };
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
