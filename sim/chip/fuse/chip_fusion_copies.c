@@ -72,6 +72,49 @@ static bool chip_fusion_copies_is_kept(const mp_chip_fusion_find_t *find, const 
          mp_chip_rule(find->figures, MP_CHIP_RULE_kept_preactivation);
 }
 
+// What an op comes from: matmuls, up to three, and whether an exponential, a division or the like
+// is on the way.
+typedef struct {
+  const mp_value_t *matmuls[3];
+  uint32_t num_matmuls;
+  bool is_expensive;
+} chip_fusion_copies_sources_t;
+
+static void chip_fusion_copies_add_matmul(chip_fusion_copies_sources_t *sources,
+                                          const mp_value_t *value) {
+  enum { MOST = sizeof(sources->matmuls) / sizeof(sources->matmuls[0]) };
+  for (uint32_t i = 0; i < sources->num_matmuls; ++i) {
+    if (sources->matmuls[i] == value) return;
+  }
+  if (sources->num_matmuls < MOST) sources->matmuls[sources->num_matmuls++] = value;
+}
+
+// For an op that is_kept, which bounds the ops on the way.
+static void chip_fusion_copies_add_sources(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                                           chip_fusion_copies_sources_t *sources) {
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  sources->is_expensive |= work.transcendentals > 0 || op->code == MP_OP_DIVIDE;
+  for (mp_chip_fusion_read_t read = {0};
+       mp_chip_fusion_next(find->figures, op, MP_CHIP_FUSION_LOOP, &read);) {
+    if (read.is_reused) continue;
+    if (chip_fusion_copies_is_matmul(read.value)) {
+      chip_fusion_copies_add_matmul(sources, read.value);
+    } else {
+      chip_fusion_copies_add_sources(find, read.value->op, sources);
+    }
+  }
+}
+
+// Whether such an op is written nevertheless: an expensive one of three matmuls, the gradient of a
+// gate. Libtpu 0.0.52 writes it with gelu, and on chips other than v5e with silu.
+static bool chip_fusion_copies_is_gate(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
+  chip_fusion_copies_sources_t sources = {0};
+  chip_fusion_copies_add_sources(find, op, &sources);
+  return sources.is_expensive && sources.num_matmuls == 3 &&
+         mp_chip_rule(find->figures, MP_CHIP_RULE_kept_gate);
+}
+
 // ---- bytes of both ways ----
 
 // The matmul result from which a few elementwise ops compute the value, each from its first array;
@@ -165,7 +208,7 @@ bool mp_chip_fusion_copies(mp_chip_fusion_find_t *find, const mp_chip_fusion_op_
   for (uint32_t i = 0; i < find->users.count; ++i) {
     if (!find->policy->accepts(find, at, &find->users.items[i])) return false;
   }
-  if (chip_fusion_copies_is_kept(find, at->op)) return true;
+  if (chip_fusion_copies_is_kept(find, at->op)) return !chip_fusion_copies_is_gate(find, at->op);
   const chip_fusion_copies_ways_t ways = chip_fusion_copies_weigh(find, at, first, first_may_write);
   return ways.copied <= ways.written;
 }

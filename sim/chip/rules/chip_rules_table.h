@@ -11,6 +11,7 @@
   X(code_size, "gpu", "fuse", "an op is emitted at most eight times in a kernel") \
   X(update_source, "gpu", "fuse", "a slice of an updated array is computed before the update") \
   X(several_slices, "tpu", "fuse", "a value that a kernel reads through several slices is written, not recomputed") \
+  X(kept_gate, "tpu", "fuse", "an expensive elementwise result of three matmuls is written, not recomputed") \
   X(kept_preactivation, "tpu", "fuse", "elementwise results of matmuls are recomputed; only the pre-activation is stored") \
   X(shifted_exp, "tpu", "fuse", "the exponential of rows minus their maximum is written, not recomputed") \
   X(softmax_after_matmul, "tpu", "fuse", "the softmax of rows in f32 is fused with the matmul that makes them") \
