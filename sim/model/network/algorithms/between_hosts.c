@@ -27,9 +27,10 @@ typedef struct {
   double given;  // seconds between devices of different hosts as described, 0: left open
 } between_t;
 
-// What an algorithm and a protocol take.
+// What an algorithm and a protocol take: latency of the start with the steps inside hosts, and of
+// those between hosts.
 typedef struct {
-  double latency, share, seconds;
+  double inside, between, share, seconds;
 } cost_t;
 
 // All_reduces of medium size reach this share of a tree's rate: by protocol, for powers of two from
@@ -99,56 +100,56 @@ static cost_t between_hosts_ring(const between_t *b, int p) {
   const double outer = passes * (b->hosts - 1);
   // Where a host has one member, nothing hides the latency between hosts, as in a tree.
   const bool is_bare = b->size == b->hosts && tree->count == COSTS_COUNT;
-  double latency = between_hosts_micro(list, START, p) +
-                   (steps - outer) * between_hosts_micro(list, INNER, p) +
-                   outer * between_hosts_step(b, is_bare ? tree : list, p);
-  if (is_sum && p == SIMPLE) latency *= 1.4;  // the ring's plateau
+  const double plateau = is_sum && p == SIMPLE ? 1.4 : 1;  // of the ring
+  const double inside = plateau * (between_hosts_micro(list, START, p) +
+                                   (steps - outer) * between_hosts_micro(list, INNER, p));
+  const double between = plateau * outer * between_hosts_step(b, is_bare ? tree : list, p);
   double share = list->each[SHARE + p];
   if (p == LL) share = fmin(share, list->each[LL_MOST] * 1e9 / b->rate);
-  return (cost_t){latency, share, latency + steps / b->size * b->bytes / (share * b->rate)};
+  const double sent = steps / b->size * b->bytes;
+  return (cost_t){inside, between, share, inside + between + sent / (share * b->rate)};
 }
 
 static cost_t between_hosts_tree(const between_t *b, int p) {
   enum { LEAST = 64, POWERS = 24 };
   const mp_figure_list_t *list = &b->network->figures.network_tree;
-  const double latency = between_hosts_micro(list, START, p) +
-                         2 * ((b->size / b->hosts - 1) * between_hosts_micro(list, INNER, p) +
-                              floor(log2(b->hosts)) * between_hosts_step(b, list, p));
+  const double inside = between_hosts_micro(list, START, p) +
+                        2 * (b->size / b->hosts - 1) * between_hosts_micro(list, INNER, p);
+  const double between = 2 * floor(log2(b->hosts)) * between_hosts_step(b, list, p);
   double share = list->each[SHARE + p];
   if (p == LL) share = fmin(share, list->each[LL_MOST] * 1e9 / b->rate);
   const double power = b->bytes >= LEAST ? floor(log2(b->bytes / LEAST)) : POWERS;
   if (power < POWERS) share *= g_tree_shares[p][(int)power];
   const double bytes = (b->hosts > 2 ? 2 : 1) * b->bytes;
-  return (cost_t){latency, share, latency + bytes / (share * b->rate)};
+  return (cost_t){inside, between, share, inside + between + bytes / (share * b->rate)};
 }
 
 // Of switches that add in each host, and a tree between them: start, step between hosts, share.
 static cost_t between_hosts_switches(const between_t *b) {
   const double *each = b->network->figures.network_switch_tree.each;
   const double step = fmax(each[MP_NETWORK_SWITCHES_STEP] * 1e-6, b->given);
-  const double latency = each[MP_NETWORK_SWITCHES_START] * 1e-6 + 2 * floor(log2(b->hosts)) * step;
+  const double inside = each[MP_NETWORK_SWITCHES_START] * 1e-6;
+  const double between = 2 * floor(log2(b->hosts)) * step, share = each[MP_NETWORK_SWITCHES_SHARE];
   const double bytes = (b->hosts > 2 ? 2 : 1) * (b->size - 1) / b->size * b->bytes;
-  return (cost_t){latency, each[MP_NETWORK_SWITCHES_SHARE],
-                  latency + bytes / (each[MP_NETWORK_SWITCHES_SHARE] * b->rate)};
+  return (cost_t){inside, between, share, inside + between + bytes / (share * b->rate)};
 }
 
 // Exchanges of pairs: start, step of each doubling, time of each member, share.
 static cost_t between_hosts_pairs(const between_t *b) {
   const double *each = b->network->figures.network_pairs.each;
   const double step = fmax(each[MP_NETWORK_PAIRS_DOUBLING] * 1e-6, b->given);
-  const double latency =
-      (each[MP_NETWORK_PAIRS_START] + b->size * each[MP_NETWORK_PAIRS_MEMBER]) * 1e-6 +
-      floor(log2(b->hosts)) * step;
+  const double inside =
+      (each[MP_NETWORK_PAIRS_START] + b->size * each[MP_NETWORK_PAIRS_MEMBER]) * 1e-6;
+  const double between = floor(log2(b->hosts)) * step, share = each[MP_NETWORK_PAIRS_SHARE];
   const double bytes = (b->size - 1) / b->size * b->bytes;
-  return (cost_t){latency, each[MP_NETWORK_PAIRS_SHARE],
-                  latency + bytes / (each[MP_NETWORK_PAIRS_SHARE] * b->rate)};
+  return (cost_t){inside, between, share, inside + between + bytes / (share * b->rate)};
 }
 
 // By the protocol that is soonest done. Seconds INFINITY: the group has no such algorithm.
 static cost_t between_hosts_cost(const between_t *b, mp_algorithm_t algorithm) {
   const mp_chip_figures_t *figures = &b->network->figures;
   const bool is_sum = b->kind == MP_COLLECTIVE_ALL_REDUCE;
-  cost_t best = {0, 1, INFINITY};
+  cost_t best = {0, 0, 1, INFINITY};
   switch (algorithm) {
     case MP_ALGORITHM_HIERARCHICAL:
       if (!is_sum || figures->network_switch_tree.count != MP_NETWORK_SWITCHES_COUNT) return best;
@@ -196,6 +197,26 @@ mp_algorithm_t mp_between_hosts_choose(const mp_network_t *network, mp_collectiv
 }
 
 // ---- Building ----
+
+// The latency of the collective among one host's members, by the soonest algorithm. It was
+// measured, while NCCL's table, by which NCCL chooses, leaves out what a launch takes. 0: a single
+// member.
+static double between_hosts_inside(mp_builder_t *builder, const mp_network_t *network,
+                                   const mp_groups_of_devices_t *group, const between_t *b) {
+  const uint32_t members = (uint32_t)(b->size / b->hosts);
+  if (members < 2) return 0;
+  mp_network_route_t route = {0};
+  double step = 0;
+  mp_builder_fail(builder, mp_network_route(network, mp_network_device(group->devices[0]),
+                                            mp_network_device(group->devices[1]), &route, &step));
+  MP_ARRAY_FREE(&route);
+  const bool is_sum = b->kind == MP_COLLECTIVE_ALL_REDUCE;
+  const double ring = mp_network_overhead(network, b->kind, MP_ALGORITHM_RING, members, 0) +
+                      (is_sum ? 2 : 1) * (members - 1) * step;
+  if (!is_sum || !(network->figures.switch_sum_start > 0)) return ring;
+  return fmin(
+      ring, 2 * step + mp_network_overhead(network, b->kind, MP_ALGORITHM_SWITCH_SUM, members, 0));
+}
 
 // The latency of a flow with all faults, less that without.
 static double between_hosts_fault(mp_builder_t *builder, int32_t from, int32_t to, double latency) {
@@ -259,11 +280,12 @@ void mp_between_hosts_build(mp_builder_t *builder, mp_arena_t *scratch, mp_colle
                             const mp_groups_of_devices_t *group, double bytes,
                             mp_algorithm_t algorithm) {
   const mp_network_t *network = builder->network;
-  const between_t b = between_hosts_of(network->unchanged != NULL ? network->unchanged : network,
-                                       kind, group, bytes);
+  const mp_network_t *whole = network->unchanged != NULL ? network->unchanged : network;
+  const between_t b = between_hosts_of(whole, kind, group, bytes);
   const cost_t cost = between_hosts_cost(&b, algorithm);
   const bool is_sum = kind == MP_COLLECTIVE_ALL_REDUCE;
-  mp_builder_wait(builder, cost.latency);
+  const double inside = fmax(cost.inside, between_hosts_inside(builder, whole, group, &b));
+  mp_builder_wait(builder, inside + cost.between);
   mp_groups_of_devices_t inner, outer;
   bool is_split = false;
   if (algorithm == MP_ALGORITHM_TREE || algorithm == MP_ALGORITHM_HIERARCHICAL) {
