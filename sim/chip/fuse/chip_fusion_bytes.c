@@ -58,14 +58,30 @@ static mp_status_t chip_fusion_bytes_read(mp_chip_fusion_find_t *find, uint32_t 
   return NULL;
 }
 
+// The bytes that an op reads of an operand: a slice reads whole tiles along the lanes.
+static double chip_fusion_bytes_of_operand(const mp_chip_fusion_find_t *find, const mp_op_t *op,
+                                           uint32_t operand, uint32_t copy) {
+  const mp_layouts_t *layouts = &find->out->layouts;
+  const double bytes = mp_work_bytes_read(op, operand);
+  const bool is_slice = op->code == MP_OP_SLICE || op->code == MP_OP_DYNAMIC_SLICE;
+  if (!is_slice || operand > 0 || layouts->num_values == 0) return bytes;
+  const mp_type_t *array = op->operands[0]->type, *slice = op->results[0].type;
+  const int32_t lane = copy == MP_LAYOUT_NONE ? layouts->values[op->operands[0]->id].lane
+                                              : layouts->copies.items[copy].to.lane;
+  if (lane < 0 || slice->dims[lane] == 0) return bytes;
+  const double size = (double)slice->dims[lane];
+  const double tiles = ceil(size / MP_TILE_LANES) * MP_TILE_LANES;
+  return bytes * fmin(tiles, (double)array->dims[lane]) / size;
+}
+
 static mp_status_t chip_fusion_bytes_read_operands(mp_chip_fusion_find_t *find, uint32_t number,
                                                    const mp_chip_fusion_member_t *member) {
   const mp_op_t *op = member->op;
   mp_work_t work;
   const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(find->figures, op, &work);
   for (mp_chip_fusion_read_t read = {0}; mp_chip_fusion_next(find->figures, op, kind, &read);) {
-    const double bytes = member->share * mp_work_bytes_read(op, read.operand);
     const uint32_t copy = mp_layouts_copy_for(&find->out->layouts, op->operands[read.operand], op);
+    const double bytes = member->share * chip_fusion_bytes_of_operand(find, op, read.operand, copy);
     MP_RETURN_IF_ERROR(chip_fusion_bytes_read(
         find, number, read.value, bytes, mp_chip_fusion_sides(member, kind, read.operand), copy));
   }
