@@ -1,23 +1,18 @@
 // The backward pass: matmuls prefer layouts strongly, reshapes and main's results less.
 #include "sim/chip/layout/layout_assign_impl.h"
 
-// Whether a value gets one element at a time along a dimension of tiles: a stack of what the
-// iterations of a loop compute does not have them in its tiles.
-static bool layout_wants_is_stack(const mp_value_t *value, mp_tile_layout_t layout) {
+// Whether a value gets one element at a time along the lanes: a stack of what the iterations of a
+// loop compute does not have them there.
+static bool layout_wants_is_stack(const mp_value_t *value, int32_t lane) {
   const mp_op_t *op = value->op;
-  if (op == NULL || op->code != MP_OP_DYNAMIC_UPDATE_SLICE) return false;
-  const mp_type_t *update = op->operands[1]->type;
-  const int32_t dims[] = {layout.lane, layout.sublane};
-  for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); ++i) {
-    if (dims[i] >= 0 && update->dims[dims[i]] == 1 && value->type->dims[dims[i]] > 1) return true;
-  }
-  return false;
+  if (op == NULL || op->code != MP_OP_DYNAMIC_UPDATE_SLICE || lane < 0) return false;
+  return op->operands[1]->type->dims[lane] == 1 && value->type->dims[lane] > 1;
 }
 
 static void layout_wants_note(const layout_assign_t *a, const mp_value_t *value, layout_want_t want,
                               mp_tile_layout_t layout) {
   layout_state_t *state = layout_assign_state(a, value);
-  if (want < state->want || layout_wants_is_stack(value, layout)) return;
+  if (want < state->want || layout_wants_is_stack(value, layout.lane)) return;
   state->want = want;
   state->wanted = layout;
 }
@@ -28,6 +23,16 @@ static void layout_wants_note_same(const layout_assign_t *a, const mp_value_t *v
   if (state->want != LAYOUT_FREE) layout_wants_note(a, value, state->want, state->wanted);
 }
 
+// A stack that no reader wants in a layout has a dimension of what iterations write in its lanes.
+static void layout_wants_note_stack(const layout_assign_t *a, const mp_value_t *value) {
+  layout_state_t *state = layout_assign_state(a, value);
+  if (!layout_wants_is_stack(value, mp_tile_layout_compact(value->type).lane)) return;
+  mp_tile_layout_t layout = mp_tile_layout_compact(value->op->operands[1]->type);
+  if (state->want != LAYOUT_FREE || layout.lane < 0) return;
+  if (layout.sublane < 0) layout.sublane = mp_tile_layout_other(value->type, layout.lane);
+  *state = (layout_state_t){.want = LAYOUT_WEAK, .wanted = layout};
+}
+
 static void layout_wants_block(const layout_assign_t *a, const mp_block_t *block);
 
 static void layout_wants_loop(const layout_assign_t *a, const mp_op_t *loop) {
@@ -35,6 +40,7 @@ static void layout_wants_loop(const layout_assign_t *a, const mp_op_t *loop) {
   const mp_op_t *end = mp_block_terminator(body);
   for (uint32_t i = 0; i < end->num_operands; ++i) {
     layout_wants_note_same(a, end->operands[i], &loop->results[i]);
+    layout_wants_note_stack(a, end->operands[i]);
   }
   layout_wants_block(a, body);
   for (uint32_t i = 0; i < loop->num_operands; ++i) {

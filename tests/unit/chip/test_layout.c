@@ -159,6 +159,28 @@ static void loops_carry_what_their_reshapes_want(void **state) {
   assert_int_equal(copies_of(text), 2);
 }
 
+// A loop that fills a stack, of which the compact layout has the iterations in the lanes: rows stay
+// in the lanes, and what main returns is a copy.
+static void stacks_have_no_iterations_in_the_lanes(void **state) {
+  (void)state;
+#define FILL(count)                                                                             \
+  "func.func @main(%r: tensor<1x16xf32>) -> tensor<" count                                      \
+  "x16xf32> {\n%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                               \
+  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                           \
+  "%c4 = stablehlo.constant dense<4> : tensor<i32>\n"                                           \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                          \
+  "%x = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<" count              \
+  "x16xf32>\n%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<" count            \
+  "x16xf32>\ncond {\n%p = stablehlo.compare LT, %i, %c4 : (tensor<i32>, tensor<i32>) -> "       \
+  "tensor<i1>\nstablehlo.return %p : tensor<i1>\n} do {\n"                                      \
+  "%d = stablehlo.dynamic_update_slice %a, %r, %i, %c0 : (tensor<" count                        \
+  "x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<" count                      \
+  "x16xf32>\n%k = stablehlo.add %i, %c1 : tensor<i32>\nstablehlo.return %k, %d : tensor<i32>, " \
+  "tensor<" count "x16xf32>\n}\nreturn %0#1 : tensor<" count "x16xf32>\n}\n"
+  assert_int_equal(copies_of(FILL("128")), 1);
+  assert_int_equal(copies_of(FILL("8")), 0);
+}
+
 static void windows_leave_the_lanes(void **state) {
   (void)state;
 #define WINDOW(sizes)                                                                \
@@ -186,6 +208,7 @@ int main(void) {
       cmocka_unit_test(a_transpose_is_a_copy_only_for_the_result),
       cmocka_unit_test(gathers_have_rows_in_the_lanes),
       cmocka_unit_test(loops_carry_what_their_reshapes_want),
+      cmocka_unit_test(stacks_have_no_iterations_in_the_lanes),
       cmocka_unit_test(windows_leave_the_lanes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
