@@ -23,7 +23,7 @@ static void spaces_place_read_copies(mp_spaces_t *s, uint32_t kernel) {
   }
 }
 
-// Copies of what a kernel writes find it in VMEM if there is room.
+// Copies of what a kernel writes to HBM find it in VMEM if there is room.
 static void spaces_place_written_copies(mp_spaces_t *s, uint32_t kernel) {
   const mp_chip_fusion_t *fusion = mp_spaces_fusion(s, kernel);
   mp_chip_fusion_access_t *writes = mp_spaces_accesses(s, fusion) + fusion->num_reads;
@@ -31,12 +31,20 @@ static void spaces_place_written_copies(mp_spaces_t *s, uint32_t kernel) {
   for (uint32_t i = 0; i < fusion->num_writes && !mp_spaces_is_table(s, fusion); ++i) {
     const uint32_t first = layouts->first[writes[i].value->id];
     if (first == MP_LAYOUT_NONE || mp_spaces_updated(s, writes[i].value) != NULL) continue;
-    const bool is_there = mp_spaces_buffer(s, writes[i].value)->is_in_vmem;
-    if (!is_there && !mp_spaces_take(s, kernel, kernel, writes[i].bytes, s->vmem)) continue;
+    if (mp_spaces_buffer(s, writes[i].value)->is_in_vmem) continue;
+    if (!mp_spaces_take(s, kernel, kernel, writes[i].bytes, s->vmem)) continue;
     writes[i].space = MP_SPACE_VMEM;
     for (uint32_t at = first; at != MP_LAYOUT_NONE; at = layouts->reads.items[at].next) {
       layouts->copies.items[layouts->reads.items[at].copy].reads_vmem = true;
     }
+  }
+}
+
+// Copies read from VMEM what is there.
+static void spaces_read_copies(mp_spaces_t *s) {
+  for (uint32_t i = 0; i < s->fusions->layouts.copies.count; ++i) {
+    mp_layout_copy_t *copy = &s->fusions->layouts.copies.items[i];
+    copy->reads_vmem |= mp_spaces_buffer(s, mp_spaces_origin(copy->value))->is_in_vmem;
   }
 }
 
@@ -100,6 +108,7 @@ static mp_status_t spaces_assign(mp_spaces_t *s) {
   mp_spaces_prefetch_argument(s);
   MP_RETURN_IF_ERROR(mp_spaces_allocate(s));
   for (uint32_t kernel = 0; kernel < s->num_kernels; ++kernel) spaces_kernel(s, kernel);
+  spaces_read_copies(s);
   return spaces_note_values(s);
 }
 

@@ -179,6 +179,14 @@ static void spaces_values_loop(mp_spaces_t *s, const mp_spaces_loop_t *loop) {
   }
 }
 
+// Main returns a copy in another layout, made where the value is: right after it is there.
+static void spaces_values_keep_operand(mp_spaces_t *s, const mp_op_t *op, uint32_t i) {
+  const bool is_copied =
+      op == s->main->body->last &&
+      mp_layouts_copy_for(&s->fusions->layouts, op->operands[i], op) != MP_LAYOUT_NONE;
+  if (!is_copied) spaces_values_keep_in_hbm(s, op->operands[i]);
+}
+
 // An op that is no kernel, loop or branch has its operands and results in HBM.
 static void spaces_values_keep_block(mp_spaces_t *s, const mp_block_t *block) {
   for (uint32_t i = 0; i < block->num_args && block->parent_op == NULL; ++i) {
@@ -195,7 +203,7 @@ static void spaces_values_keep_block(mp_spaces_t *s, const mp_block_t *block) {
       spaces_values_keep_block(s, op->regions[r]);
     }
     if (is_flow || (!is_outside && (is_kernel || is_alias))) continue;
-    for (uint32_t i = 0; i < op->num_operands; ++i) spaces_values_keep_in_hbm(s, op->operands[i]);
+    for (uint32_t i = 0; i < op->num_operands; ++i) spaces_values_keep_operand(s, op, i);
     for (uint32_t i = 0; i < op->num_results; ++i) spaces_values_keep_in_hbm(s, &op->results[i]);
   }
 }
