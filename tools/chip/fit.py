@@ -27,7 +27,7 @@ import yaml
 CHIPS = model.ROOT / "configs" / "chips"
 # Not vector.*: estimated cycles have a third of what final bundles have for quotients and roots.
 TPU = """kernel.latency memory.share memory.latency gather.slice scatter.slice tiles.element tiles.rows tiles.lanes tiles.swap
- reverse.element sort.stage sort.best window.share window.scan window.scan_last fft.element matmul.launch matmul.step
+ reverse.element sort.stage sort.best window.share window.scan fft.element matmul.launch matmul.step
  matmul.accumulate matmul.fetch matmul.read matmul.images matmul.tile.rows matmul.rates.f32 matmul.rates.s8 matmul.rates.f8
  matmul.write.narrow matmul.write.wide""".split()
 GPU = ["kernel.latency", "memory.share", "vector.share", "sort.stage", "window.scan", *(

@@ -140,7 +140,6 @@ typedef enum {
   X(sort_tile, "sort.tile", NUMBER, "elements of a line that are sorted in one pass")            \
   X(window_share, "window.share", NUMBER, "rate of windows, relative to streams")                \
   X(window_scan, "window.scan", NUMBER, "passes through memory of a cumulative op")              \
-  X(window_scan_last, "window.scan_last", NUMBER, "the same along the last dimension")           \
   X(fft_element, "fft.element", TIME, "an element, per factor of the length")                    \
   X(linalg_column, "linalg.column", TIME, "a sequential step of a decomposition")
 

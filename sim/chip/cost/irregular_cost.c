@@ -44,10 +44,9 @@ double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   mp_work_of_op(op, &work);
   const double steps = work.vector_flops / mp_vector_rate(chip);
   const double memory = mp_irregular_bytes(op) / chip->memory_bandwidth;
-  const int64_t along = mp_chip_fusion_cumulative(op);
-  if (along < 0) return fmax(steps, memory / mp_figure_or(figures->window_share, 1));
-  const bool is_last = along + 1 == (int64_t)op->operands[0]->type->rank;
-  const double passes = mp_figure_or(is_last ? figures->window_scan_last : figures->window_scan, 1);
+  const double passes = mp_chip_fusion_is_cumulative(op)
+                            ? mp_figure_or(figures->window_scan, 1)
+                            : 1 / mp_figure_or(figures->window_share, 1);
   return fmax(steps, memory * passes);
 }
 

@@ -41,7 +41,7 @@ static mp_chip_fusion_kind_t chip_fusion_gpu_ops_kind(const mp_chip_figures_t *f
       return chip_fusion_gpu_ops_is_by_threads(op) ? MP_CHIP_FUSION_LOOP : kind;
     case MP_CHIP_FUSION_WINDOW:
       // XLA emits a reduce_window as a loop over its results, unless it is cumulative.
-      return op->code == MP_OP_REDUCE_WINDOW && mp_chip_fusion_cumulative(op) < 0
+      return op->code == MP_OP_REDUCE_WINDOW && !mp_chip_fusion_is_cumulative(op)
                  ? MP_CHIP_FUSION_LOOP
                  : kind;
     default:

@@ -72,9 +72,9 @@ double mp_chip_fusion_extent(const mp_op_t *op, mp_chip_fusion_kind_t kind);
 // that the kernel can compute them.
 bool mp_chip_fusion_goes_along(const mp_op_t *op, mp_chip_fusion_kind_t kind, double count);
 
-// The dimension along which a reduce_window is cumulative: its windows are as long as the array,
-// and longer than eight elements. -1: none.
-int64_t mp_chip_fusion_cumulative(const mp_op_t *op);
+// Whether a reduce_window is cumulative: along a dimension, its windows are as long as the array,
+// and longer than eight elements.
+bool mp_chip_fusion_is_cumulative(const mp_op_t *op);
 // The kernels of a select_and_scatter, the gradient of max pooling, in XLA for GPUs
 // (SelectAndScatterExpander): the first finds each window's value and its position along each
 // dimension, the second writes zeros, the third adds the source at those positions.

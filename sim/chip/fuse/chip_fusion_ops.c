@@ -89,15 +89,15 @@ double mp_chip_fusion_row(const mp_op_t *op) {
   return (double)type->dims[type->rank - 1];
 }
 
-int64_t mp_chip_fusion_cumulative(const mp_op_t *op) {
+bool mp_chip_fusion_is_cumulative(const mp_op_t *op) {
   enum { SHORT = 8 };
-  if (op->code != MP_OP_REDUCE_WINDOW) return -1;
+  if (op->code != MP_OP_REDUCE_WINDOW) return false;
   const mp_type_t *type = op->operands[0]->type;
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
   for (uint32_t d = 0; d < sizes.count; ++d) {
-    if (sizes.values[d] > SHORT && sizes.values[d] == type->dims[d]) return (int64_t)d;
+    if (sizes.values[d] > SHORT && sizes.values[d] == type->dims[d]) return true;
   }
-  return -1;
+  return false;
 }
 
 bool mp_chip_fusion_sets_window(const mp_op_t *op) {
