@@ -224,6 +224,16 @@ static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block)
 
 // ---- main ----
 
+// What a loop carries in VMEM has no place, although its kernels write parts or the next value.
+static void memory_sweep_leave_vmem(mp_memory_values_t *all) {
+  const bool *is_in_vmem = all->fusions->is_in_vmem;
+  for (uint32_t id = 0; is_in_vmem != NULL && id < all->num_values; ++id) {
+    mp_memory_value_t *place = &all->values[id];
+    const bool is_temporary = place->parent == id && place->kind == MP_MEMORY_TEMPORARY;
+    if (is_temporary && is_in_vmem[id]) place->kind = MP_MEMORY_ELSEWHERE;
+  }
+}
+
 static mp_status_t memory_sweep_add_places(const mp_memory_value_t *place, uint32_t id,
                                            mp_arena_t *arena, mp_memory_places_t *places) {
   if (place->value == NULL) return NULL;
@@ -249,6 +259,7 @@ mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures,
   mp_memory_sweep_results(&all);
   memory_sweep_block(&all, program->partitioned->main->body);
   mp_memory_sweep_arguments(&all);
+  memory_sweep_leave_vmem(&all);
   MP_RETURN_IF_ERROR(mp_memory_add_extras(&all, extras, arena, out_places));
   for (uint32_t id = 0; id < all.num_values; ++id) {
     const mp_memory_value_t *place = &all.values[id];
