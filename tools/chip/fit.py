@@ -36,15 +36,21 @@ STEP = 0.02  # of a value, for slopes: smaller ones only show where the model ro
 PULL = 0.2  # a value that changes by a quarter counts as much as a program that is off by 5 %
 OUTLIER = 0.1  # programs that are off by more than 10 % count less: the model lacks something else there
 KEPT = 0.04
+# Without XLA's tables of measurements, matmuls have only their bytes, and all that streams has the data sheet's bandwidth.
+MEASURED = ("matmul.", "memory.share", "kernel.latency")
 FIRST = ("like", "compiler")  # keys of a file that are no groups, with `sources`
 MOST = 40  # targets of one process
 
 
 def fittable(chip):
-  """The keys that rows of the chip can show: those of a GPU without tables are open above for matmuls."""
+  """The keys that rows of the chip can show."""
   if chip not in gpu.CHIPS:
     return TPU
-  return [key for key in GPU if gpu.CHIPS[chip].tables or not key.startswith("matmul.")]
+  return GPU if has_tables(chip) else [key for key in GPU if not key.startswith(MEASURED)]
+
+
+def has_tables(chip):
+  return chip not in gpu.CHIPS or gpu.CHIPS[chip].tables
 
 
 # ---- files ----
@@ -190,6 +196,8 @@ def main():
   args = parser.parse_args()
   values, own = read(args.file or args.chip)
   keys = args.keys or [key for key in fittable(args.chip) if key in values]
+  if not args.keys and not has_tables(args.chip):
+    print(f"not fitted: matmul, memory.share and kernel.latency, because XLA has no measured matmuls of {args.chip}")
   with tempfile.TemporaryDirectory() as folder:
     chip = Model(model.ROOT / args.build / "minipod-chip", args.chip, folder, own)
     before = chip.predict([{}])[0]

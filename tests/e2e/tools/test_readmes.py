@@ -100,6 +100,8 @@ HERE = {
     Run(r"100% tests passed.*test_ops\.py", needs=("ninja", "build"), variables=COLLECT),
   ("configs/README.md", "MINIPOD_TOPOLOGY=configs/rack.yaml            python script.py"):
     Run(r"devices: .*16 devices: 102400.0\n16 devices: 102400.0\n", files={"script.py": SCRIPT}),
+  ("tests/fixtures/chip/README.md", ".venv/bin/python -m zipfile -e tests/fixtures/chip/programs/model.zip /tmp/programs"):
+    Run(r"^\w+\.mlir\n"),
   ("configs/README.md", "minipod topo --svg v5e:4x4 > pod.svg"): Run("", files={"loads.txt": "slice 0 (0,0,0) +x: 0.5\n"}),
   ("tools/examples/README.md", "cmake --install build --prefix P"):
     Run(r"(right\n.*){3}", needs=("cmake", "build", "pkg-config", "cc", "rustc")),
@@ -158,9 +160,10 @@ BY_HAND = {
   ("tests/fixtures/chip_text/README.md", ".venv/bin/python tests/e2e/command/test_chip_text.py --write"):
     "writes into the tree what test_chip_text.py compares",
   ("tools/README.md", ".venv/bin/python tools/bench/table.py reductions --filter softmax"): "measures: wants a quiet machine",
-  (PAGES + "new_chip.md", "python3.12 -m venv oracle"): "compilers of chips, ten minutes; v3.json is the result",
+  (PAGES + "new_chip.md", "python3.12 -m venv my_chips/oracle"): "compilers of chips, ten minutes; v3.json is the result",
   (PAGES + "new_chip.md", '"v3": Chip("v3:1x1x1", None, 0.94e9, 450e9, 61.5e12),'): "two lines that the tree has",
-  (PAGES + "new_chip.md", ".venv/bin/python tools/chip/fit.py v3 --file my_v3.yaml --write my_v3.yaml"):
+  (PAGES + "new_chip.md", '"l40s": Chip(864e9, 362e12, tables=False),'): "lines of a chip that the tree lacks",
+  (PAGES + "new_chip.md", ".venv/bin/python tools/chip/fit.py v3 --file my_chips/v3.yaml --write my_chips/v3.yaml"):
     "minutes; configs/chips/v3.yaml is the result",
   ("topology/figures/README.md", "sources:"): "topology/test_figures reads such a key",
   ("tools/chip/README.md", "python3.12 -m venv oracle"): "compilers of chips, and hours; test_chip_texts.py has their texts",
