@@ -90,6 +90,42 @@ new("gemma_2b_block_b2_l1024", gemma_block, GEMMA, A((2, 1024, 2048)), shows="he
 new("gemma_2b_block_grad_b1_l1024", grad_of(gemma_block), GEMMA, A((1, 1024, 2048)), shows="its gradient")
 
 
+def gated_mlp(w, x, act=jax.nn.silu):
+  """Of Llama and Gemma, with the norm before it."""
+  w = jax.tree.map(lambda a: a.astype(BF), w)
+  y = rmsnorm(x, w["n"])
+  return x + (act(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
+
+
+def gated_mlp_weights(e, f, stack=(), dtype=BF):
+  shapes = {"n": (e,), "gate": (e, f), "up": (e, f), "down": (f, e)}
+  return {n: A(stack + s, dtype) for n, s in shapes.items()}
+
+
+def pullback(fn):
+  """The gradients of what a later layer gives back, not of a sum, which would make that a constant."""
+  return lambda w, x, dy: jax.vjp(fn, w, x)[1](dy)
+
+
+def gated_mlp_layers(w, x):
+  return lax.scan(lambda x, w: (jax.checkpoint(gated_mlp)(w, x), None), x, w)[0]
+
+
+X8 = A((8192, 4096))
+new("swiglu_grad_t8192_e4096_f14336", pullback(gated_mlp), gated_mlp_weights(4096, 14336), X8, X8,
+    shows="kept_gate: the gradient of a gate, of Llama 3 8B")
+new("swiglu_grad_remat_t8192_e4096_f14336", pullback(jax.checkpoint(gated_mlp)), gated_mlp_weights(4096, 14336), X8, X8,
+    shows="the same with a checkpoint")
+new("swiglu_grad_f32_masters_t8192_e4096_f14336", pullback(gated_mlp), gated_mlp_weights(4096, 14336, dtype=F32), X8, X8,
+    shows="the same with weights in f32")
+new("geglu_grad_t8192_e4096_f14336", pullback(functools.partial(gated_mlp, act=jax.nn.gelu)),
+    gated_mlp_weights(4096, 14336), X8, X8, shows="the same with gelu")
+new("swiglu_grad_t4096_e8192_f28672", pullback(gated_mlp), gated_mlp_weights(8192, 28672), A((4096, 8192)),
+    A((4096, 8192)), shows="the same of Llama 2 70B")
+new("swiglu_layers_grad_remat_t4096_e8192_f28672", pullback(gated_mlp_layers), gated_mlp_weights(8192, 28672, (2,)),
+    A((4096, 8192)), A((4096, 8192)), shows="the same in a loop of layers")
+
+
 def t5_layer(w, x, memory):
   """A decoder layer: self-attention with a bias, cross-attention, gated gelu; no scales on scores."""
   norm = lambda x, n: rmsnorm(x, w[n])
