@@ -12,7 +12,6 @@
 
 // The work of a kernel: operations on registers, registers that are loaded and stored, seconds.
 typedef struct {
-  const mp_chip_t *chip;
   const mp_chip_figures_t *figures;
   const mp_layouts_t *layouts;
   double vector, loads, stores;
@@ -161,7 +160,7 @@ mp_vmem_seconds_t mp_vmem_seconds(const mp_chip_t *chip, const mp_chip_fusions_t
                                   const mp_chip_fusion_t *fusion) {
   if (!mp_vmem_is_known(chip)) return (mp_vmem_seconds_t){0};
   const mp_chip_figures_t *figures = &chip->figures;
-  vmem_work_t work = {.chip = chip, .figures = figures, .layouts = &fusions->layouts};
+  vmem_work_t work = {.figures = figures, .layouts = &fusions->layouts};
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &fusions->members.items[at];
     if (g_ops[member->op->code] != NULL) g_ops[member->op->code](&work, member->op);

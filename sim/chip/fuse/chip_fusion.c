@@ -52,8 +52,8 @@ static mp_status_t chip_fusion_decide(mp_chip_fusion_find_t *find, const mp_chip
     }
     // The first user can write the op's result only if it iterates over it, so not if it broadcasts
     // or slices the result, or reads it as a matmul operand.
-    const bool may_write = accepts && first.is_along && !first.is_reused &&
-                           find->states.items[first.fusion].place < at->memory_use;
+    const bool may_write =
+        accepts && first.is_along && find->states.items[first.fusion].place < at->memory_use;
     if (at->memory_use == MP_CHIP_FUSION_NONE &&
         find->policy->should_copy(find, at, &first, may_write)) {
       return chip_fusion_join_all(find, at);

@@ -28,16 +28,17 @@ static bool chip_fusion_gpu_scales(const mp_chip_figures_t *figures, const mp_op
 // sum with another array. A tanh must be part of a gelu, which has six multiplications.
 static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *find, uint32_t number,
                                                 const mp_op_t *matmul) {
-  enum { OPS_MOST = 16, GELU_PRODUCTS_LEAST = 4 };
+  enum { GELU_PRODUCTS_LEAST = 4 };
   uint32_t num_ops = 0, num_sums = 0, num_scales = 0, num_tanhs = 0, num_matmuls = 0;
   bool reads_array = false;
   const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &find->out->members.items[at];
     const mp_opcode_t code = member->op->code;
-    const bool is_known = code == MP_OP_ADD || code == MP_OP_MULTIPLY || code == MP_OP_MAXIMUM ||
-                          code == MP_OP_TANH || code == MP_OP_POWER;
-    if (!is_known || ++num_ops > OPS_MOST) return false;
+    const bool is_known =
+        code == MP_OP_ADD || code == MP_OP_MULTIPLY || code == MP_OP_MAXIMUM || code == MP_OP_TANH;
+    if (!is_known) return false;
+    ++num_ops;
     num_sums += code == MP_OP_ADD;
     num_tanhs += code == MP_OP_TANH;
     num_matmuls += code == MP_OP_MULTIPLY;
@@ -48,7 +49,7 @@ static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *fin
   if (num_tanhs > 0 && num_matmuls < GELU_PRODUCTS_LEAST) return false;
   if (!reads_array) return num_ops > 0;
   // The matmul may be scaled before the addition.
-  return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
+  return num_sums == 1 && num_sums + num_scales == num_ops;
 }
 
 // Whether a matmul can join the fusion that iterates over its result: its epilogue.

@@ -88,7 +88,6 @@ bool mp_chip_fusion_is_between_rows(const mp_chip_fusion_find_t *find, const mp_
 
 // Whether the op reads what is computed from a reduction of rows, broadcast over them.
 static bool chip_fusion_rows_takes_sum(const mp_chip_fusion_find_t *find, const mp_op_t *op) {
-  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *value =
@@ -107,9 +106,6 @@ static bool chip_fusion_rows_has_end(const mp_chip_fusion_find_t *find, const mp
                                      uint32_t depth) {
   if (value == NULL || value->op == NULL || depth == 0) return false;
   const mp_op_t *op = value->op;
-  const mp_chip_fusion_value_t *entry;
-  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
-  if (entry != NULL && entry->memory_use != MP_CHIP_FUSION_NONE) return false;
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   if (chip_fusion_rows_takes_sum(find, op)) return true;
   for (mp_chip_fusion_read_t read = {0};

@@ -113,7 +113,7 @@ static bool chip_fusion_siblings_are_alike(const mp_chip_fusion_find_t *find,
 // one.
 static bool chip_fusion_siblings_try(mp_chip_fusion_find_t *find, const mp_chip_fusion_user_t *a,
                                      const mp_chip_fusion_user_t *b, double count, bool hurries) {
-  if (!a->is_along || a->is_reused || !b->is_along || b->is_reused) return false;
+  if (!a->is_along || !b->is_along) return false;
   if (!chip_fusion_siblings_are_alike(find, a, b, count)) return false;
   const uint32_t first = find->states.items[a->fusion].place;
   const uint32_t second = find->states.items[b->fusion].place;

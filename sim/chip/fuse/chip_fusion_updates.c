@@ -31,16 +31,6 @@ static double chip_fusion_updates_positions(const mp_op_t *op) {
          CHIP_FUSION_UPDATES_POSITION;
 }
 
-// Whether the windows have padding before the first element. Then the result is computed with the
-// padding, and one more kernel slices it.
-static bool chip_fusion_updates_is_cut(const mp_op_t *op) {
-  const mp_index_list_t padding = mp_op_ints(op, MP_ATTR_PADDING);
-  for (uint32_t i = 0; i < padding.count; i += 2) {
-    if (padding.values[i] > 0) return true;
-  }
-  return false;
-}
-
 double mp_chip_fusion_selected_bytes(const mp_op_t *op) {
   if (!chip_fusion_updates_is_selected(op)) return 0;
   const double width = mp_dtype_bits(op->operands[0]->type->dtype) / 8.0;
@@ -50,14 +40,11 @@ double mp_chip_fusion_selected_bytes(const mp_op_t *op) {
 
 double mp_chip_fusion_selected_moved(const mp_op_t *op) {
   if (!chip_fusion_updates_is_selected(op)) return 0;
-  // Values and positions are written, positions are read; the result is read and written.
-  const double found = mp_chip_fusion_selected_bytes(op) + chip_fusion_updates_positions(op);
-  const double added = 2 * mp_work_bytes_of(op->operands[1]->type);
-  const double result = mp_work_bytes_of(op->results[0].type);
-  return found + added + (chip_fusion_updates_is_cut(op) ? 2 * result : 0);
+  // Values and positions are written, positions are read; elements are read and added.
+  return mp_chip_fusion_selected_bytes(op) + chip_fusion_updates_positions(op) +
+         2 * mp_work_bytes_of(op->operands[1]->type);
 }
 
 double mp_chip_fusion_selected_kernels(const mp_op_t *op) {
-  if (!chip_fusion_updates_is_selected(op)) return 0;
-  return chip_fusion_updates_is_cut(op) ? 3 : 2;
+  return chip_fusion_updates_is_selected(op) ? 2 : 0;
 }

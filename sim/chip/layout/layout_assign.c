@@ -128,7 +128,7 @@ static mp_status_t layout_assign_plain(layout_assign_t *a, const mp_op_t *op) {
                                        ? chosen
                                        : layout_assign_wanted(a, result);
   }
-  if (op->code == MP_OP_TRANSPOSE && !is_any && !is_chosen) {
+  if (op->code == MP_OP_TRANSPOSE && !is_chosen) {
     mp_tile_layout_t layout;
     const bool is_known =
         mp_tile_layout_backward(op, 0, *layout_assign_of(a, &op->results[0]), &layout);
