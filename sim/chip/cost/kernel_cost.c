@@ -99,6 +99,13 @@ static double kernel_cost_near(const mp_chip_t *chip, const mp_chip_fusion_t *fu
   return 1 - fusion->vmem_bytes / all * (1 - 1.0 / TIMES);
 }
 
+// How many times more rows an op masks than a ragged_dot reads.
+static double kernel_cost_unread(const mp_ragged_t *ragged, const mp_op_t *op) {
+  if (ragged->groups == 0) return 1;
+  const double count = mp_chip_fusion_op_count(op);
+  return count == ragged->masked[0] || count == ragged->masked[1] ? ragged->groups : 1;
+}
+
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                         const mp_chip_fusion_t *fusion) {
   kernel_parts_t parts = {0};
@@ -110,7 +117,8 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fus
       kernel_cost_add(&parts.irregular, member->op,
                       seconds * kernel_cost_near(chip, fusion, member->op));
     } else {
-      seconds = mp_vector_seconds(chip, member->op) * mp_vmem_padding(chip, member->op);
+      seconds = mp_vector_seconds(chip, member->op) * mp_vmem_padding(chip, member->op) /
+                kernel_cost_unread(&fusion->ragged, member->op);
       kernel_cost_add(&parts.vector, member->op, seconds);
     }
     parts.before += kernel_cost_words(chip, member->op) + kernel_cost_selected(chip, member->op);

@@ -20,6 +20,7 @@ typedef struct {
   double groups;     // 0: not a ragged_dot
   bool is_gradient;  // each group has a result of its own, and its rows are contracted
   uint32_t side;     // of the operand whose rows have groups
+  double masked[2];  // elements of each masked operand, with all rows for each group
 } mp_ragged_t;
 
 typedef struct {

@@ -129,6 +129,7 @@ mp_ragged_t mp_chip_fusion_ragged(const mp_op_t *hero) {
     if (groups[side] <= 1 || (is_batch[side] && !ragged.is_gradient)) continue;
     ragged.groups = groups[side];
     ragged.side = side;
+    ragged.masked[side] = mp_chip_fusion_value_count(mp_matmul_operand(hero, side).value);
   }
   return ragged;
 }

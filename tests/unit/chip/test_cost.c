@@ -511,6 +511,9 @@ static void each_group_goes_through_its_own_rows(void **state) {
   chip.figures.matmul_ragged = 2e-6;
   const double more = program_seconds(&chip, text) - own;
   assert_float_equal(more, (3 + 4 - 1) * 2e-6, 1e-12);
+  // So does the mask, not once for each group.
+  chip.vector_flops = 1e9;
+  assert_float_equal(program_seconds(&chip, text), 300 * 64 / 1e9 + more, 1e-6);
 }
 
 // The gradient of the matrices: each group sums up its own rows.
