@@ -235,7 +235,8 @@ def test_activations_on_the_host():
   sizes, same, times, report = out.split("\n", 3)
   stack = 8 * 512 * 256 * 4
   there, nothing, less = map(int, sizes.split())
-  assert (there, nothing, same) == (stack, 0, "True") and less >= 0.99 * stack
+  # The stack of 4 MiB fits into VMEM, so the device's HBM has it in neither program.
+  assert (there, nothing, same) == (stack, 0, "True") and abs(less) <= 1024
   kept, away = map(int, times.split())
   # The values that return are needed at once; the transfers to the host are partly hidden.
   assert kept + 8 * 16 < away < kept + 16 * 40
