@@ -176,6 +176,13 @@ static mp_status_t chip_fusion_fuse(mp_chip_fusion_find_t *find) {
   return find->policy->merges_last ? chip_fusion_merge_last(find, find->main) : NULL;
 }
 
+static void chip_fusion_find_ragged(mp_chip_fusions_t *fusions) {
+  for (uint32_t i = 0; i < fusions->fusions.count; ++i) {
+    mp_chip_fusion_t *fusion = &fusions->fusions.items[i];
+    fusion->ragged = mp_chip_fusion_ragged(fusion->hero);
+  }
+}
+
 mp_status_t mp_chip_fusions_find(const mp_module_t *module, const mp_chip_figures_t *figures,
                                  mp_arena_t *arena, mp_chip_fusions_t *fusions) {
   MP_ASSERT(fusions->fusions.count == 0);
@@ -183,11 +190,7 @@ mp_status_t mp_chip_fusions_find(const mp_module_t *module, const mp_chip_figure
       .place = MP_CHIP_FUSION_NONE - 1, .arena = arena, .out = fusions, .main = module->main->body};
   chip_fusion_set_limits(&find, figures);
   MP_RETURN_IF_ERROR(chip_fusion_fuse(&find));
-  for (uint32_t i = 0; i < fusions->fusions.count && figures->compiler == MP_CHIP_COMPILER_TPU;
-       ++i) {
-    mp_chip_fusion_t *fusion = &fusions->fusions.items[i];
-    fusion->ragged = mp_chip_fusion_ragged(fusion->hero);
-  }
+  if (find.policy->has_ragged) chip_fusion_find_ragged(fusions);
   return mp_chip_fusion_find_accesses(&find);
 }
 

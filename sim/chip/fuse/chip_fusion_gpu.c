@@ -131,7 +131,6 @@ static bool chip_fusion_gpu_are_siblings(const mp_chip_fusion_find_t *find, uint
 }
 
 const mp_chip_fusion_policy_t mp_chip_fusion_gpu = {
-    .ops = &mp_chip_fusion_gpu_ops,
     .row = MP_CHIP_FUSION_GPU_ROW,
     .computes_parts = true,
     .needs_early = true,

@@ -4,17 +4,15 @@
 #define MINIPOD_SIM_CHIP_FUSE_CHIP_FUSION_POLICY_H_
 
 #include "sim/chip/fuse/chip_fusion_impl.h"
-#include "sim/chip/fuse/chip_fusion_ops.h"
 
 struct mp_chip_fusion_policy_t {
-  const mp_chip_fusion_ops_t *ops;
   double row;        // elements of the longest row that a kernel keeps, unless `fusion.row` sets it
-  bool has_tiles;    // arrays are in tiles, and parts of a concatenation in those of the whole
   bool counts_uses;  // the uses of each value are counted before
   bool computes_parts;  // a fusion computes only the elements that its ops read
   bool needs_early;     // a value in memory has to exist at the place of the reader's fusion
   bool writes_once;     // elements that are updated several times are written once, from a cache
   bool merges_last;     // siblings are merged after all other decisions
+  bool has_ragged;      // a ragged_dot skips the rows of other groups
 
   // Whether the user's fusion can compute the op.
   bool (*accepts)(const mp_chip_fusion_find_t *find, const mp_chip_fusion_op_t *at,

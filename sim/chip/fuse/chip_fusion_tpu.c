@@ -65,9 +65,9 @@ static bool chip_fusion_tpu_should_copy(mp_chip_fusion_find_t *find, const mp_ch
 }
 
 const mp_chip_fusion_policy_t mp_chip_fusion_tpu = {
-    .ops = &mp_chip_fusion_tpu_ops,
     .row = 8192,
     .counts_uses = true,
+    .has_ragged = true,
     .accepts = chip_fusion_tpu_accepts,
     .should_copy = chip_fusion_tpu_should_copy,
 };
@@ -85,6 +85,5 @@ static bool chip_fusion_tpu_plain_accepts(const mp_chip_fusion_find_t *find,
   return at->kind == MP_CHIP_FUSION_LOOP && chip_fusion_tpu_is_cheap(at, user);
 }
 
-const mp_chip_fusion_policy_t mp_chip_fusion_plain = {.ops = &mp_chip_fusion_plain_ops,
-                                                      .accepts = chip_fusion_tpu_plain_accepts,
+const mp_chip_fusion_policy_t mp_chip_fusion_plain = {.accepts = chip_fusion_tpu_plain_accepts,
                                                       .should_copy = mp_chip_fusion_copies};
