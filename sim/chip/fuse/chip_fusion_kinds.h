@@ -97,6 +97,8 @@ uint64_t mp_chip_fusion_reduced_dims(const mp_op_t *op);
 
 // The value that this one is an alias of, or itself.
 const mp_value_t *mp_chip_fusion_root(const mp_value_t *value);
+// The same, also before transposes, which move nothing on TPUs.
+const mp_value_t *mp_chip_fusion_untransposed(const mp_value_t *value);
 // Whether libtpu gives the value a buffer of its own, from which it copies a result of main:
 // results of gathers, exchanges and permutes. Sums are in place.
 bool mp_chip_fusion_is_received(const mp_chip_figures_t *figures, const mp_value_t *value);

@@ -12,6 +12,14 @@ const mp_value_t *mp_chip_fusion_root(const mp_value_t *value) {
   return value;
 }
 
+const mp_value_t *mp_chip_fusion_untransposed(const mp_value_t *value) {
+  value = mp_chip_fusion_root(value);
+  while (value->op != NULL && value->op->code == MP_OP_TRANSPOSE) {
+    value = mp_chip_fusion_root(value->op->operands[0]);
+  }
+  return value;
+}
+
 bool mp_chip_fusion_is_generator(const mp_op_t *op) {
   return op->code == MP_OP_BROADCAST_IN_DIM || op->code == MP_OP_IOTA || op->code == MP_OP_CONSTANT;
 }

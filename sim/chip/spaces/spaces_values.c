@@ -30,10 +30,7 @@ static void spaces_values_keep_in_hbm(mp_spaces_t *s, const mp_value_t *value) {
 }
 
 const mp_value_t *mp_spaces_origin(const mp_value_t *value) {
-  value = mp_chip_fusion_root(value);
-  while (value->op != NULL && value->op->code == MP_OP_TRANSPOSE) {
-    value = mp_chip_fusion_root(value->op->operands[0]);
-  }
+  value = mp_chip_fusion_untransposed(value);
   const mp_op_t *loop = value->op == NULL ? value->block->parent_op : NULL;
   const bool is_tested = loop != NULL && value->block == loop->regions[0];
   return is_tested && loop->code == MP_OP_WHILE ? &loop->regions[1]->args[value->index] : value;

@@ -141,14 +141,10 @@ mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop) {
   return chip_copies_before_loop(b, loop);
 }
 
-// The array whose bytes a value has. On a TPU transposes move nothing.
+// The array whose bytes a value has.
 static const mp_value_t *chip_copies_bytes_of(const mp_chip_builder_t *b, const mp_value_t *value) {
-  const mp_value_t *root = mp_chip_fusion_root(value);
-  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return root;
-  while (root->op != NULL && root->op->code == MP_OP_TRANSPOSE) {
-    root = mp_chip_fusion_root(root->op->operands[0]);
-  }
-  return root;
+  const bool is_tpu = b->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+  return is_tpu ? mp_chip_fusion_untransposed(value) : mp_chip_fusion_root(value);
 }
 
 // Whether operand `i` of a terminator was not made in the block, or is operand `j` < `i` as well.
