@@ -1,13 +1,14 @@
 // The time of a kernel from its parts, which overlap, and its latency.
 #include "sim/chip/cost/kernel_cost.h"
-#include "sim/base/assert.h"
 
 #include <math.h>
 
+#include "sim/base/assert.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/matmul_cost.h"
 #include "sim/chip/cost/vector_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/layout/tile_layout.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // The parts so far, and the longest one.
@@ -161,7 +162,7 @@ static double kernel_cost_swap(const mp_chip_t *chip, const mp_layouts_t *layout
   if (mp_chip_fusion_value_count(value) < matmul->m * matmul->n) return 0;
   const double elements = access->bytes * 8 / mp_dtype_bits(value->type->dtype);
   return elements * (access->space == MP_SPACE_VMEM
-                         ? mp_figure_or(chip->figures.vmem_transpose, 0) / 1024
+                         ? mp_figure_or(chip->figures.vmem_transpose, 0) / MP_TILE_ELEMENTS
                          : mp_figure_or(chip->figures.tiles_swap, 0));
 }
 
@@ -251,12 +252,12 @@ static double kernel_cost_computed(const mp_chip_t *chip, const mp_chip_fusions_
 // before the units read them, and transfers do not overlap with that.
 static double kernel_cost_least(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                 const mp_chip_fusion_t *fusion, double bytes) {
-  enum { TILE = 1024 };
   const double elements = kernel_cost_computed(chip, fusions, fusion, MP_CHIP_FUSION_LHS) +
                           kernel_cost_computed(chip, fusions, fusion, MP_CHIP_FUSION_RHS);
   // The steps of a ragged_dot skip rows instead of masking them.
   if (elements == 0 || fusion->ragged.groups > 0 || !mp_matmul_is_tpu(chip)) return 0;
-  const double each = mp_figure_or(chip->figures.vmem_store, 0) / TILE + 1 / mp_vector_rate(chip);
+  const double each =
+      mp_figure_or(chip->figures.vmem_store, 0) / MP_TILE_ELEMENTS + 1 / mp_vector_rate(chip);
   return elements * each + bytes / mp_matmul_bandwidth(chip) + chip->op_latency;
 }
 

@@ -122,7 +122,7 @@ static double matmul_tpu_vector(const mp_chip_t *chip, const mp_matmul_kernel_t 
                                 const mp_matmul_tpu_t *p) {
   const mp_work_matmul_t *matmul = kernel->matmul;
   if (!p->streams.is_rows) return kernel->vector_seconds;
-  return matmul->batch * mp_matmul_tpu_padded(matmul->m, matmul->n) / 1024 *
+  return matmul->batch * mp_matmul_tpu_padded(matmul->m, matmul->n) / MP_TILE_ELEMENTS *
          mp_figure_or(chip->figures.matmul_rows, 0);
 }
 

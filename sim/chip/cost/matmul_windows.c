@@ -70,7 +70,7 @@ static matmul_windows_t matmul_windows_of(const mp_matmul_tpu_t *p,
     const bool is_sum =
         p->out_width == MATMUL_WINDOWS_SUM_BYTES && s->beside == 0 && s->narrow == 0;
     if (!is_sum) w.scratch += elements * MATMUL_WINDOWS_SUM_BYTES;
-    w.work += elements / 1024 * p->accumulate;
+    w.work += elements / MP_TILE_ELEMENTS * p->accumulate;
   }
   return w;
 }

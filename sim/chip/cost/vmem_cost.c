@@ -7,8 +7,7 @@
 // ---- registers ----
 
 // A vector register has a tile of 32-bit words. Narrower elements are unpacked to be moved.
-#define VMEM_TILE       (MP_TILE_LANES * MP_TILE_SUBLANES)
-#define VMEM_TILE_BYTES (4 * VMEM_TILE)
+#define VMEM_TILE_BYTES (4 * MP_TILE_ELEMENTS)
 
 // The work of a kernel: operations on registers, registers that are loaded and stored, seconds.
 typedef struct {
@@ -21,7 +20,7 @@ typedef struct {
 
 static double vmem_cost_registers(const vmem_work_t *work, const mp_value_t *value) {
   const double bits = mp_dtype_bits(value->type->dtype);
-  return mp_layouts_bytes(work->layouts, value) * 8 / bits / VMEM_TILE;
+  return mp_layouts_bytes(work->layouts, value) * 8 / bits / MP_TILE_ELEMENTS;
 }
 
 static mp_tile_layout_t vmem_cost_layout(const vmem_work_t *work, const mp_value_t *value) {
@@ -174,7 +173,7 @@ mp_vmem_seconds_t mp_vmem_seconds(const mp_chip_t *chip, const mp_chip_fusions_t
   const double loads = work.loads * mp_figure_or(figures->vmem_load, 0);
   const double stores = work.stores * figures->vmem_store;
   return (mp_vmem_seconds_t){
-      .vector = work.vector * VMEM_TILE / mp_vector_rate(chip),
+      .vector = work.vector * MP_TILE_ELEMENTS / mp_vector_rate(chip),
       .others = fmax(work.lanes, fmax(loads, stores)),
       .latency = work.latency,
   };
@@ -192,6 +191,6 @@ double mp_vmem_copy_seconds(const mp_chip_t *chip, double bytes) {
 }
 
 double mp_vmem_transpose_seconds(const mp_chip_t *chip, double elements) {
-  return elements / VMEM_TILE * mp_figure_or(chip->figures.vmem_transpose, 0) +
+  return elements / MP_TILE_ELEMENTS * mp_figure_or(chip->figures.vmem_transpose, 0) +
          mp_figure_or(chip->figures.vmem_latency, chip->op_latency);
 }

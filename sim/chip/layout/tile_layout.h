@@ -6,7 +6,11 @@
 #include "sim/base/arena.h"
 #include "sim/ir/module.h"
 
-enum { MP_TILE_LANES = 128, MP_TILE_SUBLANES = 8 };
+enum {
+  MP_TILE_LANES = 128,
+  MP_TILE_SUBLANES = 8,
+  MP_TILE_ELEMENTS = MP_TILE_LANES * MP_TILE_SUBLANES
+};
 
 // Dimensions of a type; -1: none, as of scalars and vectors. Dimensions of one element are none.
 // `is_split`: the dimension before the lane's is in the lanes, too: a reshape made two of one,
