@@ -198,6 +198,17 @@ mp_algorithm_t mp_between_hosts_choose(const mp_network_t *network, mp_collectiv
 
 // ---- Building ----
 
+// The latency of a message between two devices.
+static double between_hosts_latency(mp_builder_t *builder, const mp_network_t *network,
+                                    int32_t from, int32_t to) {
+  mp_network_route_t route = {0};
+  double seconds = 0;
+  mp_builder_fail(builder, mp_network_route(network, mp_network_device(from), mp_network_device(to),
+                                            &route, &seconds));
+  MP_ARRAY_FREE(&route);
+  return seconds;
+}
+
 // The latency of the collective among one host's members, by the soonest algorithm. It was
 // measured, while NCCL's table, by which NCCL chooses, leaves out what a launch takes. 0: a single
 // member.
@@ -205,11 +216,7 @@ static double between_hosts_inside(mp_builder_t *builder, const mp_network_t *ne
                                    const mp_groups_of_devices_t *group, const between_t *b) {
   const uint32_t members = (uint32_t)(b->size / b->hosts);
   if (members < 2) return 0;
-  mp_network_route_t route = {0};
-  double step = 0;
-  mp_builder_fail(builder, mp_network_route(network, mp_network_device(group->devices[0]),
-                                            mp_network_device(group->devices[1]), &route, &step));
-  MP_ARRAY_FREE(&route);
+  const double step = between_hosts_latency(builder, network, group->devices[0], group->devices[1]);
   const bool is_sum = b->kind == MP_COLLECTIVE_ALL_REDUCE;
   const double ring = mp_network_overhead(network, b->kind, MP_ALGORITHM_RING, members, 0) +
                       (is_sum ? 2 : 1) * (members - 1) * step;
@@ -222,12 +229,7 @@ static double between_hosts_inside(mp_builder_t *builder, const mp_network_t *ne
 static double between_hosts_fault(mp_builder_t *builder, int32_t from, int32_t to, double latency) {
   const mp_network_t *unchanged = builder->network->unchanged;
   if (unchanged == NULL || builder->goal == MP_BUILD_SENDS) return 0;
-  mp_network_route_t route = {0};
-  double before = 0;
-  mp_builder_fail(builder, mp_network_route(unchanged, mp_network_device(from),
-                                            mp_network_device(to), &route, &before));
-  MP_ARRAY_FREE(&route);
-  return latency - before;
+  return latency - between_hosts_latency(builder, unchanged, from, to);
 }
 
 // Passes around a ring of each group in which every member sends a part of 1/size each time.
