@@ -20,7 +20,7 @@ static inline bool condition_met(int number, bool is_met) {
 }
 #endif
 """
-# The number of conditions comes between the two parts.
+# With `count`, the number of conditions.  It writes one line for each: how often it was false, and true.
 SOURCE = """\
 #include "condition.h"
 #include <stdio.h>
