@@ -4,6 +4,7 @@
 """
 
 import difflib
+import os
 import pathlib
 import re
 import subprocess
@@ -11,8 +12,9 @@ import sys
 
 import pytest
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "chip_text"
-BUILT = pathlib.Path(__file__).resolve().parents[3] / "build/minipod-chip"  # an installed package may be older
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "tests" / "fixtures" / "chip_text"
+BUILT = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build")) / "minipod-chip"  # an installed package may be older
 TOOL = [BUILT] if BUILT.exists() else [sys.executable, "-m", "minipod", "chip"]
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.mlir"))
 DEVICES = {"fsdp_layer": ("v5e:2x2", "h100:4")}  # others have one
