@@ -3,12 +3,13 @@
 
 #include "sim/base/assert.h"
 #include "sim/chip/chip_program.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/spaces/spaces.h"
 
 mp_status_t mp_chip_make_fusions(mp_module_t *module, const mp_chip_figures_t *figures,
                                  mp_arena_t *arena, mp_chip_fusions_t *out_fusions) {
   *out_fusions = (mp_chip_fusions_t){.num_values = mp_module_number_values(module)};
-  if (figures->compiler == MP_CHIP_COMPILER_TPU) {
+  if (mp_chip_policy(figures)->has_tiles) {
     MP_RETURN_IF_ERROR(
         mp_layouts_assign(module, out_fusions->num_values, arena, &out_fusions->layouts));
   }

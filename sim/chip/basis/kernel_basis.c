@@ -1,6 +1,7 @@
 #include "sim/chip/basis/kernel_basis.h"
 
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/chip/rules/chip_policy.h"
 
 // ---- parts ----
 
@@ -19,14 +20,14 @@ static mp_chip_figure_t kernel_basis_irregular(const mp_chip_t *chip, const mp_o
   if (op->code == MP_OP_SLICE || op->code == MP_OP_PAD) return MP_CHIP_FIGURE_tiles_element;
   mp_work_t work;
   mp_work_of_op(op, &work);
-  const bool is_gpu = chip->figures.compiler == MP_CHIP_COMPILER_GPU;
-  if (is_gpu && work.work_class == MP_WORK_FOREIGN) return MP_CHIP_FIGURE_attention_forward;
+  const bool is_library = mp_chip_policy(&chip->figures)->calls_libraries;
+  if (is_library && work.work_class == MP_WORK_FOREIGN) return MP_CHIP_FIGURE_attention_forward;
   const mp_chip_figure_t figure = (mp_chip_figure_t)by_class[work.work_class];
   return mp_chip_figure_is_given(&chip->figures, figure) ? figure : MP_CHIP_FIGURE_memory_share;
 }
 
 static mp_chip_figure_t kernel_basis_matmul(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
-  if (chip->figures.compiler != MP_CHIP_COMPILER_GPU) return MP_CHIP_FIGURE_matmul_step;
+  if (!mp_chip_policy(&chip->figures)->calls_libraries) return MP_CHIP_FIGURE_matmul_step;
   const mp_flop_kind_t kind = mp_chip_flop_kind(matmul->dtype);
   return kind == MP_FLOP_F8                           ? MP_CHIP_FIGURE_matmul_f8
          : kind == MP_FLOP_F32 || kind == MP_FLOP_F64 ? MP_CHIP_FIGURE_matmul_f32
@@ -59,7 +60,7 @@ mp_chip_figure_t mp_kernel_copy_figure(const mp_chip_t *chip, mp_work_class_t wo
                                        double bytes) {
   if (work_class == MP_WORK_SCALAR) return MP_CHIP_FIGURE_scalar_latency;
   const mp_kernel_time_t time = mp_kernel_copy_time(chip, bytes);
-  return mp_kernel_figure(chip, NULL, &time);
+  return mp_kernel_figure(chip, &(mp_work_t){.work_class = work_class}, &time);
 }
 
 // ---- sums ----

@@ -10,7 +10,7 @@
 #include "sim/base/str.h"
 #include "sim/chip/cost/kernel_cost.h"
 
-// The parameter of a kernel with this time; `work`: that of its ops, NULL for a copy.
+// The parameter of a kernel with this time; `work`: that of its ops.
 mp_chip_figure_t mp_kernel_figure(const mp_chip_t *chip, const mp_work_t *work,
                                   const mp_kernel_time_t *time);
 // The same of a kernel that only copies bytes, or of one on single elements.

@@ -5,6 +5,7 @@
 
 #include "sim/base/table.h"
 #include "sim/chip/cost/matmul_cost.h"
+#include "sim/chip/rules/chip_policy.h"
 
 // ---- what is not described ----
 
@@ -124,9 +125,8 @@ mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
     chip_set_matmul_latency(&chip.figures, info->op_latency);
   }
   chip.memory_bandwidth *= mp_figure_or(figures->memory_share, 1);
-  const bool is_known = figures->compiler != MP_CHIP_COMPILER_PLAIN;
   for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) {
-    chip.efficiency[i] = is_known ? 1 : g_efficiency[i];
+    chip.efficiency[i] = mp_chip_policy(figures)->reaches_rates ? 1 : g_efficiency[i];
   }
   *out_chip = chip;
   return NULL;

@@ -6,6 +6,7 @@
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/fuse/lookup.h"
 #include "sim/chip/layout/tile_layout.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // The granule of a chip without parameters: a line of a cache.
@@ -67,7 +68,7 @@ static double indexed_cost_from_memory(const mp_chip_t *chip, const indexed_acce
 double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (op->code != MP_OP_GATHER) return 0;
   indexed_accesses_t a = indexed_cost_of_gather(op);
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return indexed_cost_from_memory(chip, &a);
+  if (!mp_chip_policy(&chip->figures)->has_tiles) return indexed_cost_from_memory(chip, &a);
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
   if (lookup.is_turned) {
     const double elements = a.rows * a.row_bytes;
@@ -119,7 +120,7 @@ static double indexed_cost_update(const mp_chip_t *chip, const mp_op_t *op,
 static double indexed_cost_sort(const mp_chip_t *chip, const mp_op_t *op,
                                 const indexed_accesses_t *a) {
   enum { ARRAYS = 2, KERNELS = 3 };
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || !indexed_cost_is_sum(op)) return 0;
+  if (!mp_chip_policy(&chip->figures)->sorts_scatters || !indexed_cost_is_sum(op)) return 0;
   if (mp_op_bool(op, MP_ATTR_INDICES_ARE_SORTED, false) || a->slices < 2) return 0;
   return mp_sort_lines_seconds(chip, a->slices, a->slices, ARRAYS) +
          KERNELS * (chip->op_latency + mp_figure_or(chip->figures.memory_latency, 0));
@@ -141,10 +142,10 @@ double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_type_t *type = op->results[0].type;
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
-  const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+  const bool has_tiles = mp_chip_policy(&chip->figures)->has_tiles;
   for (uint32_t i = 0; i < dims.count; ++i) {
     if (dims.values[i] + 1 != (int64_t)type->rank) continue;
-    if (is_tpu && !mp_tile_has_last_in_tiles(type)) return 0;
+    if (has_tiles && !mp_tile_has_last_in_tiles(type)) return 0;
     return mp_irregular_count(type) * mp_figure_or(chip->figures.reverse_element, 0);
   }
   return 0;
@@ -158,7 +159,7 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_pad = op->code == MP_OP_PAD;
   const mp_index_list_t steps = mp_op_ints(op, is_pad ? MP_ATTR_INTERIOR_PADDING : MP_ATTR_STRIDES);
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || steps.count == 0) return 0;
+  if (!mp_chip_policy(&chip->figures)->has_tiles || steps.count == 0) return 0;
   const double stride = (double)steps.values[steps.count - 1] + (is_pad ? 1 : 0);
   const mp_type_t *result = op->results[0].type;
   if (stride <= 1 || (is_pad && !mp_tile_has_last_in_lanes(result)) ||

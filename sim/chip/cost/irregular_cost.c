@@ -6,6 +6,7 @@
 #include "sim/base/assert.h"
 #include "sim/chip/cost/vector_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/work/foreign_text.h"
 
 typedef double (*irregular_cost_t)(const mp_chip_t *chip, const mp_op_t *op);
@@ -159,7 +160,7 @@ static bool irregular_cost_is_serial(const mp_chip_t *chip, const mp_op_t *op) {
       op->code == MP_OP_CHOLESKY ||
       (op->code == MP_OP_CUSTOM_CALL &&
        mp_foreign_find_word(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "LuDecomposition", &rest));
-  return is_serial && chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+  return is_serial && mp_chip_policy(&chip->figures)->expands_linalg;
 }
 
 // Kernels between blocks of columns on a TPU: three matmuls for each block but the first.
@@ -169,7 +170,7 @@ static double irregular_cost_between_blocks(const mp_chip_t *chip, double column
   const double start =
       isnan(figures->memory_scratch) ? figures->matmul_launch : figures->matmul_scratch_launch;
   const double launch = start + mp_figure_or(figures->matmul_step, 0);
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || columns <= BLOCK) return 0;
+  if (!mp_chip_policy(figures)->expands_linalg || columns <= BLOCK) return 0;
   return (ceil(columns / BLOCK) - 1) * MATMULS * mp_figure_or(launch, 0);
 }
 

@@ -9,6 +9,7 @@
 #include "sim/chip/cost/vector_cost.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/layout/tile_layout.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // The parts so far, and the longest one.
@@ -69,7 +70,7 @@ typedef struct {
 // words.
 static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_by_word = op->code == MP_OP_RNG_BIT_GENERATOR &&
-                          chip->figures.compiler == MP_CHIP_COMPILER_GPU &&
+                          mp_chip_policy(&chip->figures)->expands_ops &&
                           mp_chip_rule(&chip->figures, MP_CHIP_RULE_expanded_ops);
   if (!is_by_word) return 0;
   return mp_kernel_copy_time(chip, 2 * mp_work_bytes_of(op->results[1].type)).seconds;
@@ -79,7 +80,7 @@ static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
 // each of its arrays once.
 static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
   const double kernels = mp_chip_fusion_selected_kernels(op);
-  if (kernels == 0 || chip->figures.compiler != MP_CHIP_COMPILER_GPU ||
+  if (kernels == 0 || !mp_chip_policy(&chip->figures)->expands_ops ||
       !mp_chip_rule(&chip->figures, MP_CHIP_RULE_expanded_ops)) {
     return 0;
   }
@@ -180,7 +181,7 @@ static bool kernel_cost_sums_many(const mp_op_t *op, double row) {
 static bool kernel_cost_sums_rows(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                   const mp_chip_fusion_t *fusion) {
   const mp_work_matmul_t *matmul = &fusion->work.matmul;
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || matmul->batch != 1) return false;
+  if (!mp_chip_policy(&chip->figures)->has_tiles || matmul->batch != 1) return false;
   uint32_t num_sums = 0;
   for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
     const mp_chip_fusion_member_t *member = &fusions->members.items[at];

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_policy.h"
 
 // ---- registers ----
 
@@ -152,7 +153,7 @@ static const vmem_op_t g_ops[MP_OP_COUNT] = {
 };
 
 bool mp_vmem_is_known(const mp_chip_t *chip) {
-  return chip->figures.compiler == MP_CHIP_COMPILER_TPU && !isnan(chip->figures.vmem_store);
+  return mp_chip_policy(&chip->figures)->has_tiles && !isnan(chip->figures.vmem_store);
 }
 
 mp_vmem_seconds_t mp_vmem_seconds(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,

@@ -6,6 +6,7 @@
 #include "sim/chip/fuse/chip_fusion_ops.h"
 #include "sim/chip/fuse/matmul_operand.h"
 #include "sim/chip/layout/tile_layout.h"
+#include "sim/chip/rules/chip_policy.h"
 
 // ---- kinds ----
 
@@ -150,12 +151,8 @@ bool mp_chip_fusion_next(const mp_chip_figures_t *figures, const mp_op_t *op,
   return false;
 }
 
-bool mp_chip_fusion_has_tiles(const mp_chip_figures_t *figures) {
-  return chip_fusion_kinds_ops(figures)->has_tiles;
-}
-
 double mp_chip_fusion_bytes_of(const mp_chip_figures_t *figures, const mp_type_t *type) {
   const double bytes = mp_work_bytes_of(type);
-  if (bytes == 0 || type->rank == 0 || !mp_chip_fusion_has_tiles(figures)) return bytes;
+  if (bytes == 0 || type->rank == 0 || !mp_chip_policy(figures)->has_tiles) return bytes;
   return bytes * mp_tile_padding(type, mp_tile_layout_compact(type));
 }

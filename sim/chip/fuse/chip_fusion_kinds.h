@@ -123,8 +123,6 @@ typedef struct {
 bool mp_chip_fusion_next(const mp_chip_figures_t *figures, const mp_op_t *op,
                          mp_chip_fusion_kind_t kind, mp_chip_fusion_read_t *read);
 
-// Whether arrays are in tiles, and parts of a concatenation in those of the whole.
-bool mp_chip_fusion_has_tiles(const mp_chip_figures_t *figures);
 // The bytes of an array on the described chip: with tiles or without.
 double mp_chip_fusion_bytes_of(const mp_chip_figures_t *figures, const mp_type_t *type);
 

@@ -5,7 +5,6 @@
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 
 typedef struct {
-  bool has_tiles;  // arrays are in tiles, and parts of a concatenation in those of the whole
   // The kind of an op that is of this kind for other compilers; NULL: the same.
   mp_chip_fusion_kind_t (*kind)(const mp_chip_figures_t *figures, const mp_op_t *op,
                                 mp_chip_fusion_kind_t kind);

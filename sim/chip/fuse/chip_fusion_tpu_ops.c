@@ -123,7 +123,6 @@ bool mp_chip_fusion_is_shifted_exp(const mp_op_t *op, double rows_most) {
 // ---- tables ----
 
 const mp_chip_fusion_ops_t mp_chip_fusion_tpu_ops = {
-    .has_tiles = true,
     .kind = chip_fusion_tpu_ops_kind,
     .takes = chip_fusion_tpu_ops_takes,
     .selects = chip_fusion_tpu_ops_selects,

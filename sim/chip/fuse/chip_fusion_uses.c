@@ -5,6 +5,7 @@
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_policy.h"
 #include "sim/chip/layout/tile_layout.h"
+#include "sim/chip/rules/chip_policy.h"
 
 mp_status_t mp_chip_fusion_value(mp_chip_fusion_find_t *find, const mp_value_t *value,
                                  mp_chip_fusion_value_t **out) {
@@ -123,7 +124,7 @@ static double chip_fusion_uses_part_padding(const mp_op_t *concatenation, const 
 // On TPUs a part of a concatenation has the layout and type of the whole, which sets its padding.
 static mp_status_t chip_fusion_uses_part(mp_chip_fusion_find_t *find, const mp_value_t *value,
                                          const mp_op_t *op) {
-  if (op->code != MP_OP_CONCATENATE || !mp_chip_fusion_has_tiles(find->figures)) return NULL;
+  if (op->code != MP_OP_CONCATENATE || !mp_chip_policy(find->figures)->has_tiles) return NULL;
   mp_chip_fusion_value_t *entry;
   MP_RETURN_IF_ERROR(mp_chip_fusion_value(find, &op->results[0], &entry));
   const double share = chip_fusion_uses_narrowed(find, entry);

@@ -2,6 +2,7 @@
 // it has read the operand's element at the same place for the last time.
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/memory/memory_impl.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
@@ -20,7 +21,7 @@ static bool memory_in_place_is_along(const mp_chip_figures_t *figures,
   if (kind == MP_CHIP_FUSION_UPDATE) return operand < op->num_results;
   if (op->code == MP_OP_CUSTOM_CALL) return memory_in_place_is_aliased(op, operand);
   if (op->code == MP_OP_REDUCE) {
-    const bool is_sum = figures->compiler != MP_CHIP_COMPILER_PLAIN && !fusion->is_rows;
+    const bool is_sum = mp_chip_policy(figures)->sums_in_place && !fusion->is_rows;
     if (!is_sum || !mp_chip_rule(figures, MP_CHIP_RULE_reduce_in_place)) return false;
   }
   return op->code != MP_OP_TRANSPOSE &&
@@ -74,7 +75,7 @@ static bool memory_in_place_may_inherit(const mp_memory_values_t *all,
   mp_work_t work;
   if (!mp_memory_may_take(all, value, written)) return false;
   return value->kind == MP_MEMORY_ARGUMENT || written->kind != MP_MEMORY_RESULT ||
-         all->figures->compiler != MP_CHIP_COMPILER_TPU ||
+         !mp_chip_policy(all->figures)->keeps_results_apart ||
          mp_chip_fusion_kind(all->figures, fusion->hero, &work) == MP_CHIP_FUSION_UPDATE ||
          !mp_chip_rule(all->figures, MP_CHIP_RULE_result_not_in_place);
 }

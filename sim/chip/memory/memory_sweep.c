@@ -2,6 +2,7 @@
 // results are known.
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/memory/memory_impl.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/plan/plan.h"
 
@@ -11,7 +12,7 @@ static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block)
 
 // What a GPU writes between the kernels of one op exists besides the op's result.
 static void memory_sweep_selected(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
-  if (all->figures->compiler != MP_CHIP_COMPILER_GPU) return;
+  if (!mp_chip_policy(all->figures)->expands_ops) return;
   for (uint32_t m = fusion->first_member; m != MP_CHIP_FUSION_NONE;
        m = all->fusions->members.items[m].next) {
     const mp_op_t *op = all->fusions->members.items[m].op;

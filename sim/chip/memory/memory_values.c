@@ -2,6 +2,7 @@
 #include "sim/base/assert.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/memory/memory_impl.h"
+#include "sim/chip/rules/chip_policy.h"
 
 // ---- numbers ----
 
@@ -30,9 +31,7 @@ uint32_t mp_memory_end_of(const mp_op_t *control) {
 // ---- sizes ----
 
 uint64_t mp_memory_round(const mp_chip_figures_t *figures, double bytes) {
-  // Allocations begin at multiples of so many bytes.
-  enum { OF_TPUS = 512, OF_OTHERS = 256 };
-  const uint64_t to = figures->compiler == MP_CHIP_COMPILER_TPU ? OF_TPUS : OF_OTHERS;
+  const uint64_t to = mp_chip_policy(figures)->allocation;
   return ((uint64_t)bytes + to - 1) / to * to;
 }
 

@@ -1,5 +1,6 @@
 // Pipelined collectives and host copies: a loop runs them one iteration early or late, so they need
 // not wait, or be waited for, in their own iteration.
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/schedule/chip_order_impl.h"
 
 typedef mp_chip_ordering_t order_t;
@@ -24,11 +25,11 @@ static void chip_order_pipeline_find_light(const order_t *o, bool is_back, uint8
   }
 }
 
-// Whether a loop copies from the host one iteration early, as libtpu does in programs for several
-// devices. The copy of the first iteration, before the loop, is not counted.
+// Whether a loop copies from the host one iteration early, in programs for several devices. The
+// copy of the first iteration, before the loop, is not counted.
 static bool chip_order_pipeline_fetches_early(const order_t *o) {
   const mp_program_t *program = o->c->program;
-  return o->c->chip->figures.compiler == MP_CHIP_COMPILER_TPU &&
+  return mp_chip_policy(&o->c->chip->figures)->fetches_early &&
          (uint64_t)program->num_replicas * program->num_partitions > 1;
 }
 

@@ -2,6 +2,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/ir/op_name.h"
 
 mp_status_t mp_communication_start(mp_communication_t *c, uint32_t num_positions) {
@@ -27,7 +28,7 @@ mp_status_t mp_communication_add_copy(mp_communication_t *c, const mp_op_t *op,
   mp_chip_copy_t copy = {
       .op = op,
       .is_to_host = op->results[0].is_on_host,
-      .is_async = links != NULL && c->chip->figures.compiler != MP_CHIP_COMPILER_PLAIN,
+      .is_async = links != NULL && mp_chip_policy(&c->chip->figures)->starts_host_copies,
       .bytes = mp_chip_fusion_bytes_of(&c->chip->figures, op->results[0].type)};
   if (is_known) copy.seconds = links->host_latency + copy.bytes / links->host_bandwidth;
   MP_ASSERT(copy.bytes >= 0 && copy.seconds >= 0);

@@ -1,6 +1,7 @@
 #include "sim/chip/schedule/overlap.h"
 
 #include "sim/base/assert.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 
 const char *mp_overlap_name(mp_overlap_t order) {
@@ -21,8 +22,8 @@ static mp_overlap_t overlap_of_kind(const mp_chip_figures_t *figures, mp_collect
   const double figure = overlap_figure(figures, kind);
   if (figure >= 0 && figure < MP_OVERLAP_COUNT) return (mp_overlap_t)figure;
   if (kind == MP_COLLECTIVE_SEND_RECV) return MP_OVERLAP_SYNC;
-  if (figures->compiler == MP_CHIP_COMPILER_GPU) return MP_OVERLAP_ASYNC;
-  if (figures->compiler != MP_CHIP_COMPILER_TPU) return MP_OVERLAP_SYNC;
+  if (mp_chip_policy(figures)->starts_collectives) return MP_OVERLAP_ASYNC;
+  if (!mp_chip_policy(figures)->decomposes_collectives) return MP_OVERLAP_SYNC;
   switch (kind) {
     case MP_COLLECTIVE_ALL_GATHER:
     case MP_COLLECTIVE_REDUCE_SCATTER:
@@ -36,7 +37,7 @@ static mp_overlap_t overlap_of_kind(const mp_chip_figures_t *figures, mp_collect
 }
 
 mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
-  if (kind == MP_COLLECTIVE_REDUCE_SCATTER && figures->compiler == MP_CHIP_COMPILER_TPU) {
+  if (kind == MP_COLLECTIVE_REDUCE_SCATTER && mp_chip_policy(figures)->decomposes_collectives) {
     return overlap_of_kind(figures, MP_COLLECTIVE_ALL_REDUCE);
   }
   return figures->overlap_no_ring == 0 ? MP_OVERLAP_SYNC : MP_OVERLAP_ASYNC;
@@ -59,7 +60,7 @@ bool mp_overlap_sums_whole(const mp_chip_figures_t *figures, mp_collective_kind_
   enum { LANES = 128 };
   const bool is_gather = kind == MP_COLLECTIVE_ALL_GATHER;
   const bool is_scatter = kind == MP_COLLECTIVE_REDUCE_SCATTER;
-  const bool is_short = is_gather && figures->compiler == MP_CHIP_COMPILER_TPU && elements < LANES;
+  const bool is_short = is_gather && mp_chip_policy(figures)->has_tiles && elements < LANES;
   const bool may_all =
       (is_scatter && figures->overlap_whole_sums == 1) ||
       (is_gather && figures->overlap_whole_gathers == 1 && members > figures->overlap_ring_members);
@@ -73,7 +74,7 @@ bool mp_overlap_is_too_small(const mp_chip_figures_t *figures, mp_collective_kin
 
 bool mp_overlap_may_combine(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
   if (kind == MP_COLLECTIVE_ALL_REDUCE) return true;
-  return figures->compiler != MP_CHIP_COMPILER_TPU &&
+  return mp_chip_policy(figures)->combines_gathers &&
          (kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_GATHER);
 }
 

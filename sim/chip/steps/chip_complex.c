@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/steps/chip_builder.h"
 
@@ -41,7 +42,7 @@ static double chip_complex_arguments(const mp_chip_builder_t *b, const mp_op_t *
 // VMEM, as do the parts of a complex result until X64Combine writes it. Parts that exceed VMEM are
 // written to HBM and read back. FFTs count their own parts.
 double mp_chip_bytes_split(const mp_chip_builder_t *b, const mp_op_t *op) {
-  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU || op->code == MP_OP_FFT) return 0;
+  if (!mp_chip_policy(&b->chip->figures)->splits_complex || op->code == MP_OP_FFT) return 0;
   const double bytes = chip_complex_arguments(b, op);
   if (bytes == 0 || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_complex_split)) return 0;
   double parts = bytes;

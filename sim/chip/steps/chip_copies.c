@@ -2,6 +2,7 @@
 // an op still reads the old one.
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/steps/chip_builder.h"
 #include "sim/plan/plan.h"
@@ -143,8 +144,8 @@ mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop) {
 
 // The array whose bytes a value has.
 static const mp_value_t *chip_copies_bytes_of(const mp_chip_builder_t *b, const mp_value_t *value) {
-  const bool is_tpu = b->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
-  return is_tpu ? mp_chip_fusion_untransposed(value) : mp_chip_fusion_root(value);
+  const bool has_tiles = mp_chip_policy(&b->chip->figures)->has_tiles;
+  return has_tiles ? mp_chip_fusion_untransposed(value) : mp_chip_fusion_root(value);
 }
 
 // Whether operand `i` of a terminator was not made in the block, or is operand `j` < `i` as well.

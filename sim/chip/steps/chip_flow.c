@@ -1,5 +1,6 @@
 // Steps of loops and branches: jumps, or one step for a loop or branch without collectives.
 #include "sim/base/assert.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/steps/chip_builder.h"
 #include "sim/work/rounds.h"
 
@@ -27,7 +28,7 @@ static uint32_t chip_flow_target(mp_chip_builder_t *b) {
 // Whether the condition of a loop has no kernels, because its trip count is known: a GPU's host
 // launches the iterations, and a TPU counts them on its scalar unit.
 static bool chip_flow_is_counted(const mp_chip_builder_t *b, const mp_op_t *loop) {
-  return b->chip->figures.compiler != MP_CHIP_COMPILER_PLAIN && loop->code == MP_OP_WHILE &&
+  return mp_chip_policy(&b->chip->figures)->counts_rounds && loop->code == MP_OP_WHILE &&
          mp_work_rounds(loop) != MP_ROUNDS_UNKNOWN;
 }
 

@@ -4,6 +4,7 @@
 #include "sim/base/hash.h"
 #include "sim/chip/fuse/chip_fusion_kinds.h"
 #include "sim/chip/fuse/matmul_operand.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/steps/chip_builder.h"
 #include "sim/plan/plan.h"
@@ -24,7 +25,7 @@ static bool chip_gemm_operands_is_padded_free(const mp_chip_builder_t *b, const 
 
 mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) {
   const mp_chip_figures_t *figures = &b->chip->figures;
-  if (figures->compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return NULL;
+  if (!mp_chip_policy(figures)->calls_libraries || op->code != MP_OP_DOT_GENERAL) return NULL;
   // The compiler's own kernel for this matmul reads any layout.
   if (mp_chip_fusion_is_sum(figures, op)) return NULL;
   for (uint32_t i = 0; i < 2; ++i) {

@@ -1,6 +1,7 @@
 // Which values that a loop carries are copied in each of its rounds: the next round's value lies
 // where this round's does, and this one is still read when that one is written.
 #include "sim/chip/fuse/chip_fusion_kinds.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/rules/chip_rules.h"
 #include "sim/chip/steps/chip_builder.h"
 
@@ -51,8 +52,8 @@ static bool chip_rounds_holds(const mp_chip_builder_t *b, const mp_chip_fusion_t
   const mp_chip_fusion_access_t *read = chip_rounds_access(b, maker, now, false);
   if (read == NULL) return false;
   if ((read->sides & ~MP_CHIP_FUSION_BESIDE) != 0) return true;
-  const bool is_gpu = b->chip->figures.compiler == MP_CHIP_COMPILER_GPU;
-  return is_gpu ? chip_rounds_is_moved(b, maker, now) : chip_rounds_updates(b, maker);
+  return mp_chip_policy(&b->chip->figures)->copies_moved ? chip_rounds_is_moved(b, maker, now)
+                                                         : chip_rounds_updates(b, maker);
 }
 
 // The write of the next round's value by a kernel while this round's is needed; NULL if there is no
@@ -75,8 +76,7 @@ static const mp_chip_fusion_access_t *chip_rounds_clash(const mp_chip_builder_t 
 mp_status_t mp_chip_copy_held(mp_chip_builder_t *b, const mp_op_t *loop, uint32_t i) {
   const mp_block_t *body = loop->regions[1];
   const mp_value_t *next = mp_chip_fusion_root(mp_block_terminator(body)->operands[i]);
-  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
-  if (compiler != MP_CHIP_COMPILER_TPU && compiler != MP_CHIP_COMPILER_GPU) return NULL;
+  if (!mp_chip_policy(&b->chip->figures)->copies_carried) return NULL;
   if (next->op == NULL || next->op->code == MP_OP_DYNAMIC_UPDATE_SLICE ||
       next->op->code == MP_OP_SCATTER)
     return NULL;
