@@ -298,11 +298,18 @@ static int64_t pjrt_execute_traced(const PJRT_Extension_Base *extension) {
   return 0;
 }
 
+// XLA's clients compare arguments with parameters by their sizes on the device. Frameworks that
+// know only TPUs depend on it: TorchTPU passes a tensor<1xi64> for a tensor<i64>.
+static bool pjrt_execute_takes_other_shapes(const PJRT_Executable *executable) {
+  return executable->client->topology->platform == MP_PLATFORM_TPU;
+}
+
 mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args *args) {
   MP_REQUIRE(args, executable);
   const PJRT_Executable *executable = args->executable->executable;
   mp_launch_t what = {.num_devices = (uint32_t)args->num_devices,
-                      .traced = pjrt_execute_traced(args->extension_start)};
+                      .traced = pjrt_execute_traced(args->extension_start),
+                      .takes_other_shapes = pjrt_execute_takes_other_shapes(executable)};
   MP_RETURN_IF_ERROR(pjrt_execute_choose_devices(args, &what));
   // From here on the devices of the launch are known, so a failure counts as a launch on them.
   arrays_t arrays = {.num_devices = args->num_devices,

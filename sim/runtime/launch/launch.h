@@ -27,6 +27,9 @@ typedef struct {
   const int *task_ids;
   const int64_t *incarnation_ids;
   int64_t traced;  // the caller's profiler's number of this call; 0: none
+  // Whether an argument may have another shape than its parameter, with the same element type and
+  // number of bytes. Its elements are then read in row-major order.
+  bool takes_other_shapes;
 } mp_launch_t;
 
 // Checks the arguments (type, memory, device, deleted, donated twice), allocates the results'

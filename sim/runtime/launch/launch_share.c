@@ -23,9 +23,19 @@ static mp_status_t launch_share_type_error(const mp_executable_t *executable, ui
   return status;
 }
 
+static bool launch_share_type_fits(const mp_launch_t *launch, const mp_program_io_t *io,
+                                   const mp_buffer_form_t *form) {
+  // Tokens carry nothing; any buffer without bytes will do.
+  if (io->type->kind == MP_TYPE_TOKEN && form->bytes == 0) return true;
+  if (mp_type_equal(io->type, &form->type)) return true;
+  return launch->takes_other_shapes && io->type->kind == MP_TYPE_TENSOR &&
+         form->type.kind == MP_TYPE_TENSOR && io->type->dtype == form->type.dtype &&
+         io->bytes == form->bytes;
+}
+
 static mp_status_t launch_share_check_argument(const mp_executable_t *executable,
-                                               const mp_device_t *device, uint32_t param,
-                                               const mp_buffer_t *buffer) {
+                                               const mp_launch_t *launch, const mp_device_t *device,
+                                               uint32_t param, const mp_buffer_t *buffer) {
   const mp_program_io_t *io = &executable->program->params[param];
   if (buffer->memory->device != device) {
     return mp_status_make(MP_INVALID_ARGUMENT,
@@ -43,9 +53,7 @@ static mp_status_t launch_share_check_argument(const mp_executable_t *executable
                           mp_memory_space_name(buffer->memory->space),
                           mp_memory_space_name(io->memory));
   }
-  // Tokens carry nothing; any buffer without bytes will do.
-  bool is_token = io->type->kind == MP_TYPE_TOKEN && buffer->form->bytes == 0;
-  if (!is_token && !mp_type_equal(io->type, &buffer->form->type)) {
+  if (!launch_share_type_fits(launch, io, buffer->form)) {
     return launch_share_type_error(executable, param, io->type, &buffer->form->type);
   }
   return NULL;
@@ -65,7 +73,8 @@ static mp_status_t launch_share_take_arguments(mp_launch_state_t *l, mp_launch_s
   for (uint32_t p = 0; p < program->num_params; ++p) {
     mp_launch_argument_t *argument = &share->arguments[p];
     mp_buffer_t *buffer = share->buffers[p];
-    mp_status_t status = launch_share_check_argument(l->executable, share->device, p, buffer);
+    mp_status_t status =
+        launch_share_check_argument(l->executable, l->launch, share->device, p, buffer);
     argument->is_donated = program->params[p].alias != -1 && launch_share_may_donate(l->launch, p);
     if (status == NULL) {
       status = mp_buffer_take(buffer, argument->is_donated, l->claim, &argument->take,

@@ -456,6 +456,50 @@ static void layouts_at_the_border_are_honoured(void **state) {
   destroy_loaded(loaded);
 }
 
+// As XLA's client for TPUs does.
+static void a_tpu_compares_arguments_by_type_and_bytes(void **state) {
+  (void)state;
+  static const int64_t square[] = {2, 2};
+  static const float wanted[4] = {2, 3, 4, 5};
+  PJRT_Client *tpu = make_tpu_client("v6e:1x1");
+  PJRT_LoadedExecutable *donor = compile_text(tpu, donate_text, 1, 1);
+  PJRT_Buffer *inputs[2] = {
+      put(tpu, memory_of(device_of(tpu, 0), 0),
+          (host_array_t){.type = PJRT_Buffer_Type_F32, .data = ones, .dims = square, .rank = 2}),
+      put_f32(tpu, device_of(tpu, 0), counting, 4)};
+  PJRT_Buffer *output = NULL;
+  expect_ok(try_run(donor, inputs, 2, NULL, 0, &output));
+  float got[4] = {0};
+  get(output, got, sizeof(got));
+  assert_memory_equal(got, wanted, sizeof(got));
+  destroy_buffer(output);
+  destroy_buffer(inputs[0]);
+  // Fewer bytes, or another element type of the same size.
+  PJRT_LoadedExecutable *adder = compile_text(tpu, add_text, 1, 1);
+  inputs[0] = put_f32(tpu, device_of(tpu, 0), ones, 3);
+  expect_error(try_run(adder, inputs, 2, NULL, 0, &output), PJRT_Error_Code_INVALID_ARGUMENT,
+               "argument 0: expected tensor<4xf32>, got tensor<3xf32>");
+  destroy_buffer(inputs[0]);
+  inputs[0] =
+      put(tpu, memory_of(device_of(tpu, 0), 0),
+          (host_array_t){.type = PJRT_Buffer_Type_S32, .data = ones, .dims = square, .rank = 2});
+  expect_error(try_run(adder, inputs, 2, NULL, 0, &output), PJRT_Error_Code_INVALID_ARGUMENT,
+               "argument 0: expected tensor<4xf32>, got tensor<2x2xi32>");
+  destroy_buffer(inputs[0]);
+  // Other layouts than the row-major one still must agree.
+  PJRT_LoadedExecutable *by_columns = compile_text(tpu, layout_text, 1, 1);
+  static const float six[6] = {1, 2, 3, 4, 5, 6};
+  inputs[0] = put_f32(tpu, device_of(tpu, 0), six, 6);
+  expect_error(try_run(by_columns, inputs, 1, NULL, 0, &output), PJRT_Error_Code_INVALID_ARGUMENT,
+               "argument 0 has the layout row-major");
+  destroy_buffer(inputs[0]);
+  destroy_buffer(inputs[1]);
+  destroy_loaded(by_columns);
+  destroy_loaded(adder);
+  destroy_loaded(donor);
+  destroy_client(tpu);
+}
+
 // A failed allocation may come out as an error of the call or of the data; nothing else.
 static bool survived(PJRT_Error *error) {
   if (error == NULL) return true;
@@ -528,6 +572,7 @@ int main(void) {
       cmocka_unit_test(compiling_ahead_needs_no_client),
       cmocka_unit_test(bad_programs_are_refused),
       cmocka_unit_test(bad_arguments_store_nothing),
+      cmocka_unit_test(a_tpu_compares_arguments_by_type_and_bytes),
       cmocka_unit_test(donated_inputs_are_gone),
       cmocka_unit_test(failed_inputs_fail_the_outputs),
       cmocka_unit_test(replicas_meet_in_one_launch),

@@ -56,13 +56,34 @@ static inline PJRT_NamedValue number_option(const char *name, int64_t value) {
                            .value_size = 1};
 }
 
-static inline PJRT_Client *make_client(int64_t num_devices) {
-  const PJRT_NamedValue option = number_option("num_devices", num_devices);
+// An option of a client that is a text.
+static inline PJRT_NamedValue text_option(const char *name, const char *value) {
+  return (PJRT_NamedValue){.struct_size = PJRT_STRUCT_SIZE(PJRT_NamedValue, value_size),
+                           .name = name,
+                           .name_size = strlen(name),
+                           .type = PJRT_NamedValue_kString,
+                           .string_value = value,
+                           .value_size = strlen(value)};
+}
+
+static inline PJRT_Client *make_client_with(const PJRT_NamedValue *options, size_t num_options) {
   PJRT_Client_Create_Args args = ARGS(PJRT_Client_Create, kv_try_get_user_arg);
-  args.create_options = &option;
-  args.num_options = 1;
+  args.create_options = options;
+  args.num_options = num_options;
   expect_ok(api()->PJRT_Client_Create(&args));
   return args.client;
+}
+
+static inline PJRT_Client *make_client(int64_t num_devices) {
+  const PJRT_NamedValue option = number_option("num_devices", num_devices);
+  return make_client_with(&option, 1);
+}
+
+// The described TPUs of a pod, which frameworks see as platform tpu.
+static inline PJRT_Client *make_tpu_client(const char *topology) {
+  const PJRT_NamedValue options[] = {text_option("topology", topology),
+                                     text_option("platform", "tpu")};
+  return make_client_with(options, 2);
 }
 
 static inline void destroy_client(PJRT_Client *client) {
