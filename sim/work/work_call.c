@@ -145,6 +145,7 @@ typedef struct {
 // for the element type, and "_ffi".
 static const work_call_t g_calls[] = {
     {"ApproxTopK", MP_WORK_SORT, work_call_top_k},
+    {"Eigh", MP_WORK_LINALG, work_call_eigh},
     {"LuDecomposition", MP_WORK_LINALG, work_call_lu},
     {"ProductOfElementaryHouseholderReflectors", MP_WORK_LINALG, work_call_householder_product},
     {"Qr", MP_WORK_LINALG, work_call_qr},

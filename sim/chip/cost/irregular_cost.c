@@ -133,6 +133,7 @@ static const irregular_target_t g_targets[] = {
     {"Qr", 4},
     {"geqrf", 4},
     {"geqp3", 8},
+    {"Eigh", 60},
     {"eigh", 60},
     {"evd", 60},
     {"svd", 80},

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise/convert.h"
+#include "sim/kernels/linalg/eigen_blocks.h"
 #include "sim/kernels/linalg/linalg.h"
 #include "sim/kernels/linalg/linalg_makers.h"
 #include "sim/kernels/shape.h"
@@ -19,6 +20,7 @@ typedef struct {
   int64_t batch, m, n, min;
   int64_t u_columns, v_rows;  // of svd's u and vt; 0 when they are not requested
   bool is_complex, upper;
+  bool keeps_blocks;  // of eigh: each eigenvalue stays among the rows of its block (eigen_blocks.h)
   size_t size, wide;  // bytes of an element, as stored and as computed
   mp_convert_t load, store, store_real;
 } decompose_kernel_t;
@@ -92,29 +94,104 @@ static mp_status_t decompose_lu_run(const mp_kernel_t *kernel, const mp_kernel_c
 
 // ---- Eigenvalues ----
 
+// The memory in which one matrix is decomposed.
+typedef struct {
+  void *a, *v;  // the matrix; its eigenvectors as rows
+  double *w;
+  void *work;
+  double *reals;
+  // If the kernel keeps blocks:
+  void *block_a, *block_v;
+  double *block_w;
+  int64_t *block, *rows;  // the block of each row; the rows of one block
+} eigh_parts_t;
+
+static void decompose_eigh_block(const decompose_kernel_t *self, int64_t n, void *a, void *v,
+                                 double *w, const eigh_parts_t *p) {
+  const bool ok = self->is_complex ? mp_eigh_z(n, a, w, v, p->work, p->reals)
+                                   : mp_eigh_d(n, a, w, v, p->work, p->reals);
+  if (ok) return;
+  decompose_fill_nan((size_t)(n * n) * self->wide, v);
+  decompose_fill_nan((size_t)n * sizeof(double), w);
+}
+
+// Decomposes the block of `count` rows p->rows.
+static void decompose_eigh_of_rows(const decompose_kernel_t *self, int64_t count,
+                                   const eigh_parts_t *p) {
+  const size_t size = self->wide;
+  const int64_t n = self->n;
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      memcpy((char *)p->block_a + (size_t)(i * count + j) * size,
+             (const char *)p->a + (size_t)(p->rows[i] * n + p->rows[j]) * size, size);
+    }
+  }
+  decompose_eigh_block(self, count, p->block_a, p->block_v, p->block_w, p);
+  for (int64_t j = 0; j < count; ++j) {
+    p->w[p->rows[j]] = p->block_w[j];
+    for (int64_t i = 0; i < count; ++i) {
+      memcpy((char *)p->v + (size_t)(p->rows[j] * n + p->rows[i]) * size,
+             (const char *)p->block_v + (size_t)(j * count + i) * size, size);
+    }
+  }
+}
+
+// Decomposes the matrix, whose lower triangle is in p->a.
+static void decompose_eigh_one(const decompose_kernel_t *self, const eigh_parts_t *p) {
+  const int64_t n = self->n;
+  if (!self->keeps_blocks || !mp_eigen_blocks(n, p->a, self->is_complex, p->block)) {
+    decompose_eigh_block(self, n, p->a, p->v, p->w, p);
+    return;
+  }
+  memset(p->v, 0, (size_t)(n * n) * self->wide);
+  for (int64_t first = 0; first < n; ++first) {
+    if (p->block[first] != first) continue;
+    int64_t count = 0;
+    for (int64_t i = first; i < n; ++i) {
+      if (p->block[i] == first) p->rows[count++] = i;
+    }
+    decompose_eigh_of_rows(self, count, p);
+  }
+}
+
+static eigh_parts_t decompose_eigh_parts(const decompose_kernel_t *self, char *scratch) {
+  const int64_t n = self->n;
+  eigh_parts_t p = {.a = decompose_take(&scratch, n * n, self->wide)};
+  p.v = decompose_take(&scratch, n * n, self->wide);
+  p.work = decompose_take(&scratch, n * (n + 4), self->wide);
+  p.w = decompose_take(&scratch, n, sizeof(double));
+  p.reals = decompose_take(&scratch, n * (n + 1), sizeof(double));
+  if (!self->keeps_blocks) return p;
+  p.block_a = decompose_take(&scratch, n * n, self->wide);
+  p.block_v = decompose_take(&scratch, n * n, self->wide);
+  p.block_w = decompose_take(&scratch, n, sizeof(double));
+  p.block = decompose_take(&scratch, n, sizeof(int64_t));
+  p.rows = decompose_take(&scratch, n, sizeof(int64_t));
+  return p;
+}
+
+static size_t decompose_eigh_scratch(const decompose_kernel_t *self) {
+  const int64_t n = self->n;
+  const size_t bytes =
+      (size_t)(2 * n * n + n * (n + 4)) * self->wide + (size_t)(n * (n + 2)) * sizeof(double);
+  if (!self->keeps_blocks) return bytes;
+  return bytes + (size_t)(2 * n * n) * self->wide +
+         (size_t)n * (sizeof(double) + 2 * sizeof(int64_t));
+}
+
 static mp_status_t decompose_eigh_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const decompose_kernel_t *self = (const decompose_kernel_t *)kernel;
   int64_t begin = 0, end = 0, n = self->n, count = n * n;
   mp_part_range(self->batch, kernel->num_parts, call->part, &begin, &end);
-  char *scratch = call->scratch;
-  void *a = decompose_take(&scratch, count, self->wide),
-       *v = decompose_take(&scratch, count, self->wide);
-  void *work = decompose_take(&scratch, n * (n + 4), self->wide);
-  double *w = decompose_take(&scratch, n, sizeof(double)),
-         *reals = decompose_take(&scratch, n * (n + 1), sizeof(double));
+  const eigh_parts_t p = decompose_eigh_parts(self, call->scratch);
   for (int64_t b = begin; b < end; ++b) {
     mp_convert_run(&self->load, count, decompose_operand_at(call, b, count, self->size),
-                   self->upper ? v : a);
-    if (self->upper) decompose_transpose(self, n, n, true, v, a);
-    bool ok =
-        self->is_complex ? mp_eigh_z(n, a, w, v, work, reals) : mp_eigh_d(n, a, w, v, work, reals);
-    if (!ok) {
-      decompose_fill_nan((size_t)count * self->wide, v);
-      decompose_fill_nan((size_t)n * sizeof(double), w);
-    }
-    decompose_transpose(self, n, n, false, v, a);  // the eigenvectors become columns
-    mp_convert_run(&self->store, count, a, decompose_result_at(call, 0, b, count, self->size));
-    mp_convert_run(&self->store_real, n, w,
+                   self->upper ? p.v : p.a);
+    if (self->upper) decompose_transpose(self, n, n, true, p.v, p.a);
+    decompose_eigh_one(self, &p);
+    decompose_transpose(self, n, n, false, p.v, p.a);  // the eigenvectors become columns
+    mp_convert_run(&self->store, count, p.a, decompose_result_at(call, 0, b, count, self->size));
+    mp_convert_run(&self->store_real, n, p.w,
                    decompose_result_at(call, 1, b, n, mp_dtype_size(self->store_real.to)));
   }
   return NULL;
@@ -217,7 +294,7 @@ static mp_status_t decompose_make(mp_arena_t *arena, const mp_op_t *op, mp_kerne
   self->size = mp_dtype_size(a->dtype);
   mp_dtype_t wide = self->is_complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
   self->wide = mp_dtype_size(wide);
-  if (!(mp_dtype_is_float(a->dtype) || self->is_complex) || self->size < 4 ||
+  if (!(mp_dtype_is_float(a->dtype) || self->is_complex) || self->size < 2 ||
       !mp_convert_bind(a->dtype, wide, &self->load) ||
       !mp_convert_bind(wide, a->dtype, &self->store) ||
       !mp_convert_bind(MP_DTYPE_F64, mp_dtype_real_part(a->dtype), &self->store_real)) {
@@ -260,34 +337,61 @@ mp_status_t mp_call_make_lu(mp_arena_t *arena, const mp_op_t *op, const mp_kerne
 }
 
 static mp_status_t decompose_make_eigh(mp_arena_t *arena, const mp_op_t *op, bool upper,
-                                       const mp_kernel_t **out_kernel) {
+                                       bool keeps_blocks, const mp_kernel_t **out_kernel) {
   decompose_kernel_t *self = NULL;
   MP_RETURN_IF_ERROR(decompose_make(arena, op, decompose_eigh_run, &self));
   const mp_type_t *a = mp_op_operand_type(op, 0);
   if (op->num_results != 2 || self->m != self->n || !mp_type_equal(a, mp_op_result_type(op, 0)) ||
       !decompose_has_shape(mp_op_result_type(op, 1), a, mp_dtype_real_part(a->dtype), self->n,
                            -1)) {
+    const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
     return mp_op_error(op, MP_INVALID_ARGUMENT,
-                       "custom_call minipod.eigh takes a square matrix and gives eigenvectors "
-                       "[..., n, n] and eigenvalues [..., n]");
+                       "custom_call %.*s takes a square matrix and gives eigenvectors "
+                       "[..., n, n] and eigenvalues [..., n]",
+                       MP_STR_ARG(target));
   }
   self->upper = upper;
+  self->keeps_blocks = keeps_blocks;
   if (self->n == 0 || self->batch == 0) decompose_do_nothing(self);
-  const int64_t n = self->n;
-  self->base.scratch_bytes =
-      (size_t)(2 * n * n + n * (n + 4)) * self->wide + (size_t)(n * (n + 2)) * sizeof(double);
+  self->base.scratch_bytes = decompose_eigh_scratch(self);
   *out_kernel = &self->base;
   return NULL;
 }
 
 mp_status_t mp_call_make_eigh_lower(mp_arena_t *arena, const mp_op_t *op,
                                     const mp_kernel_t **out_kernel) {
-  return decompose_make_eigh(arena, op, false, out_kernel);
+  return decompose_make_eigh(arena, op, false, false, out_kernel);
 }
 
 mp_status_t mp_call_make_eigh_upper(mp_arena_t *arena, const mp_op_t *op,
                                     const mp_kernel_t **out_kernel) {
-  return decompose_make_eigh(arena, op, true, out_kernel);
+  return decompose_make_eigh(arena, op, true, false, out_kernel);
+}
+
+// XLA's own Jacobi iteration also reads how often it repeats, and until which error. minipod's
+// method always converges to the precision of the type.
+mp_status_t mp_call_make_eigh(mp_arena_t *arena, const mp_op_t *op,
+                              const mp_kernel_t **out_kernel) {
+  enum { LOWER, SORT, ITERATIONS, TOLERANCE, NUM_FIELDS };
+  const mp_str_t config = mp_op_str(op, MP_ATTR_BACKEND_CONFIG);
+  mp_str_t rest = config;
+  long long numbers[TOLERANCE] = {0};
+  bool ok = true;
+  for (int i = 0; i < TOLERANCE; ++i) {
+    const mp_str_t field = mp_str_cut(&rest, ',');
+    ok = ok && mp_str_parse_i64(mp_str_trim(field), &numbers[i]);
+  }
+  double tolerance = 0;
+  rest = mp_str_trim(rest);
+  ok = ok && rest.size != 0 && mp_str_scan_double(rest, &tolerance) == rest.size;
+  if (!ok) {
+    return mp_op_error(op, MP_INVALID_ARGUMENT,
+                       "custom_call Eigh needs a backend_config of the form "
+                       "\"lower,sort,iterations,tolerance\", such as \"1,1,100,1e-6\", not "
+                       "\"%.*s\"",
+                       MP_STR_ARG(config));
+  }
+  return decompose_make_eigh(arena, op, numbers[LOWER] == 0, numbers[SORT] == 0, out_kernel);
 }
 
 mp_status_t mp_call_make_svd(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {

@@ -96,7 +96,8 @@ static mp_status_t householder_make(mp_arena_t *arena, const mp_op_t *op, const 
   self->size = mp_dtype_size(matrix->dtype);
   mp_dtype_t wide = self->complex ? MP_DTYPE_C128 : MP_DTYPE_F64;
   self->wide_bytes = mp_dtype_size(wide);
-  if (self->size < 4 || !mp_convert_bind(matrix->dtype, wide, &self->load) ||
+  if (self->size < 2 || !(mp_dtype_is_float(matrix->dtype) || self->complex) ||
+      !mp_convert_bind(matrix->dtype, wide, &self->load) ||
       !mp_convert_bind(wide, matrix->dtype, &self->store)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "Unsupported dtype %s for a QR factorization",
                        mp_dtype_name(matrix->dtype));

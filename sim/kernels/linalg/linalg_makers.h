@@ -25,6 +25,10 @@ MP_KERNEL_MAKER(mp_call_make_pivots_to_permutation);
 // (eigenvectors [..., n, n] in columns, eigenvalues [..., n] ascending).
 MP_KERNEL_MAKER(mp_call_make_eigh_lower);
 MP_KERNEL_MAKER(mp_call_make_eigh_upper);
+// "Eigh": the same, for XLA's backend_config "lower,sort,iterations,tolerance". Without `sort` each
+// eigenvalue stays among the rows of its block (eigen_blocks.h), ascending there. JAX depends on
+// that: it pads a matrix with rows of the identity, and cuts off as many eigenvalues afterwards.
+MP_KERNEL_MAKER(mp_call_make_eigh);
 // "minipod.svd": a [..., m, n] to (s descending, u, vt) or to s alone; u and vt full or thin.
 MP_KERNEL_MAKER(mp_call_make_svd);
 

@@ -11,6 +11,7 @@ typedef struct {
 
 static const target_t g_targets[] = {
     {"ApproxTopK", mp_call_make_approx_top_k},
+    {"Eigh", mp_call_make_eigh},
     {"LuDecomposition", mp_call_make_lu},
     {"ProductOfElementaryHouseholderReflectors", mp_call_make_householder_product},
     {"Qr", mp_call_make_qr},

@@ -146,14 +146,6 @@ static mp_status_t hlo_custom_call_put_called(mp_hlo_build_t *b, const mp_hlo_in
   return NULL;
 }
 
-// XLA's own name of an eigenvalue decomposition; its configuration begins with "1" if the lower
-// triangle is read.
-static mp_str_t hlo_custom_call_target(const mp_hlo_inst_t *inst) {
-  if (!mp_str_is(inst->custom_call_target, "Eigh")) return inst->custom_call_target;
-  return mp_str_starts_with(inst->backend_config, "0") ? MP_STR("minipod.eigh.upper")
-                                                       : MP_STR("minipod.eigh.lower");
-}
-
 // XLA's form of Shardy's sharding_group; the number, "0 : i64", is among the frontend's attributes.
 static mp_status_t hlo_custom_call_group(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                          mp_hlo_leaves_t *out) {
@@ -195,7 +187,7 @@ mp_status_t mp_hlo_build_custom_call(mp_hlo_build_t *b, const mp_hlo_inst_t *ins
                                                                    : (uint32_t)inst->api_version;
   mp_hlo_put_enum(&attrs, MP_ATTR_API_VERSION, MP_ENUM_API_VERSION, version);
   MP_RETURN_IF_ERROR(hlo_custom_call_put_config(b, inst, &attrs));
-  mp_hlo_put_string(&attrs, MP_ATTR_CALL_TARGET_NAME, hlo_custom_call_target(inst));
+  mp_hlo_put_string(&attrs, MP_ATTR_CALL_TARGET_NAME, inst->custom_call_target);
   MP_RETURN_IF_ERROR(hlo_custom_call_put_called(b, inst, &attrs));
   mp_hlo_put_bool(&attrs, MP_ATTR_HAS_SIDE_EFFECT, inst->has_side_effect);
   MP_RETURN_IF_ERROR(hlo_custom_call_read_layouts(b, inst, &attrs));

@@ -135,7 +135,7 @@ static const call_target_t g_targets[] = {
     {"ApproxTopK", rules_call_make_approx_top_k, 0},
     {"Cholesky", rules_call_make_pointwise, 0},
     {"CompactWyHelper", rules_call_make_pointwise, 0},
-    {"Eigh", rules_call_make_eigh, 0},
+    {"Eigh", rules_call_make_eigh, 2},
     {"InspectSharding", rules_call_make_pointwise, 0},
     {"InvertDiagBlocksLowerTriangular", rules_call_make_pointwise, 0},
     {"InvertDiagBlocksUpperTriangular", rules_call_make_pointwise, 0},

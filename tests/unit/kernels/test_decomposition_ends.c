@@ -27,6 +27,16 @@ static void eigh(int64_t n, const double *a, double *v, double *w) {
   run_call(&bench, a, (void *[]){v, w});
 }
 
+// XLA's call, which keeps blocks.
+static void eigh_of_blocks(int64_t n, const double *a, double *v, double *w) {
+  kernel_bench_t bench;
+  begin_call(&bench, "Eigh", MP_DTYPE_F64, 2, DIMS(n, n));
+  bench_string(&bench, MP_ATTR_BACKEND_CONFIG, "1,0,100,1e-6");
+  bench_result(&bench, MP_DTYPE_F64, 2, DIMS(n, n));
+  bench_result(&bench, MP_DTYPE_F64, 1, DIMS(n));
+  run_call(&bench, a, (void *[]){v, w});
+}
+
 static void svd(int64_t m, int64_t n, const double *a, double *s, double *u, double *vt) {
   kernel_bench_t bench;
   begin_call(&bench, "minipod.svd", MP_DTYPE_F64, 2, DIMS(m, n));
@@ -56,6 +66,29 @@ static void what_is_not_finite_has_no_vectors(void **state) {
     eigh(SIDE, a, v, s);
     assert_int_equal(count_nan(SIDE, s) + count_nan(ALL, v), read ? SIDE + ALL : 0);
   }
+}
+
+// Rows 0, 2 and 4 of the matrix are one block, the others are blocks of one row.
+static void eigenvalues_keep_to_their_block(void **state) {
+  (void)state;
+  double a[ALL] = {0}, v[ALL], w[SIDE];
+  for (int i = 0; i < SIDE; ++i) a[i * SIDE + i] = 5 - i;
+  a[2 * SIDE + 0] = a[4 * SIDE + 2] = 3;
+  a[1] = a[SIDE - 1] = NAN;  // the upper triangle is not read
+  eigh_of_blocks(SIDE, a, v, w);
+  assert_float_equal(w[1], 4, 0);
+  assert_float_equal(w[3], 2, 0);
+  assert_true(w[0] < w[2] && w[2] < w[4]);
+  assert_float_equal(w[0] + w[2] + w[4], 5 + 3 + 1, 1e-12);
+  for (int i = 0; i < ALL; ++i) {
+    const int row = i / SIDE, column = i % SIDE;
+    if (row % 2 == 0 && column % 2 == 0) continue;
+    assert_float_equal(v[i], row == column ? 1 : 0, 0);
+  }
+  a[2 * SIDE + 0] = NAN;  // of one block
+  eigh_of_blocks(SIDE, a, v, w);
+  assert_int_equal(count_nan(SIDE, w), 3);
+  assert_int_equal(count_nan(ALL, v), 9);
 }
 
 // Everything ends, is the same each time, and orthogonal unless something was not finite.
@@ -221,6 +254,7 @@ static void singular_tridiagonal_systems(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_not_finite_has_no_vectors),
+      cmocka_unit_test(eigenvalues_keep_to_their_block),
       cmocka_unit_test(any_bits_will_do),
       cmocka_unit_test(one_element_is_its_eigenvalue),
       cmocka_unit_test(no_columns_leave_identities),

@@ -317,7 +317,7 @@ static void calls_by_name(void **state) {
   reads(X "r = f32[4,6] custom-call(x) 28='Sharding' 40={1=3 3=[2,1] 9=[2]}\n}",
         "custom_call @Sharding(%arg0) {mhlo.sharding = \"{devices=[2,1]<=[2]}\"}");
   reads(X "r = (f32[4,6],f32[4]) custom-call(x) 28='Eigh' 43='0,1,100,0.1'\n}",
-        "@minipod.eigh.upper");
+        "custom_call @Eigh(%arg0) {backend_config = \"0,1,100,0.1\"");
   reads(X
         "r = f32[4,6]{0,1} custom-call(x) 28='f' 43='{n = 3 : i32, s = \"t\"}' 77=4 65=1 56=1 "
         "57={2=11 3=[4,6] 5={1=[0,1]}} 74={2=0}\n}",

@@ -10,6 +10,12 @@ static inline void draw_call(draw_t *d, const char *target) {
   mp_strbuf_printf(&d->op, " <{call_target_name = \"%s\"}>", target);
 }
 
+static inline void draw_call_of(draw_t *d, const char *target, const char *config) {
+  draw_op(d, "stablehlo.custom_call");
+  mp_strbuf_printf(&d->op, " <{backend_config = \"%s\", call_target_name = \"%s\"}>", config,
+                   target);
+}
+
 // The leading dimensions of `of`, then these.
 static inline draw_shape_t draw_vectors(const draw_shape_t *of, uint32_t leading, int64_t length) {
   draw_shape_t shape = *of;
@@ -53,7 +59,12 @@ static inline void draw_eigh(draw_t *d) {
   const int64_t n = draw_between(d, 0, 6);
   const draw_shape_t a = draw_matrices(d, n, n);
   draw_operand(d, a);
-  draw_call(d, draw_bool(d) ? "minipod.eigh.lower" : "minipod.eigh.upper");
+  static const char *const configs[] = {"1,0,100,1e-6", "0,0,100,1e-6", "1,1,100,1e-6"};
+  if (draw_bool(d)) {
+    draw_call_of(d, "Eigh", configs[draw_between(d, 0, 2)]);
+  } else {
+    draw_call(d, draw_bool(d) ? "minipod.eigh.lower" : "minipod.eigh.upper");
+  }
   draw_result(d, a);
   draw_result(d, draw_retype(draw_vectors(&a, a.rank - 2, n), mp_dtype_real_part(a.dtype)));
 }
