@@ -11,16 +11,11 @@ mp_status_t mp_chip_print_start(const mp_chip_print_request_t *request, mp_strbu
                               p->arena, &p->fusions);
 }
 
-const char *mp_chip_print_space(const mp_chip_print_t *p, const mp_chip_fusion_access_t *access) {
-  const bool is_tpu = p->request->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
-  switch (access->space) {
-    case MP_SPACE_PREFETCHED:
-      return is_tpu ? "VMEM, copied beside other work" : "on chip, copied";
-    case MP_SPACE_VMEM:
-      return is_tpu ? "VMEM" : "on chip";
-    default:
-      return "HBM";
-  }
+const char *mp_chip_print_space(mp_space_t space) {
+  static const char *const names[] = {[MP_SPACE_HBM] = "HBM",
+                                      [MP_SPACE_VMEM] = "VMEM",
+                                      [MP_SPACE_PREFETCHED] = "VMEM, copied beside other work"};
+  return names[space];
 }
 
 void mp_chip_print_value(const mp_value_t *value, mp_strbuf_t *out) {
@@ -55,7 +50,7 @@ static void chip_print_fusions_access(const mp_chip_print_t *p,
   chip_print_fusions_layout(p, access);
   if (p->request->stage >= MP_CHIP_STAGE_MEMORY) {
     mp_strbuf_printf(p->out, ", %.4g MiB, %s", access->bytes / MP_CHIP_PRINT_MIB,
-                     mp_chip_print_space(p, access));
+                     mp_chip_print_space(access->space));
   }
   mp_strbuf_putc(p->out, '\n');
 }

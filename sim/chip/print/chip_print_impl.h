@@ -23,7 +23,7 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_chip_print_start(const mp_chip_print_request_t *request,
                                              mp_strbuf_t *out, mp_chip_print_t *p);
 // Where a value is while the kernel runs: "HBM", "VMEM" ... (a constant).
-const char *mp_chip_print_space(const mp_chip_print_t *p, const mp_chip_fusion_access_t *access);
+const char *mp_chip_print_space(mp_space_t space);
 // Appends the number of a value: "%12".
 void mp_chip_print_value(const mp_value_t *value, mp_strbuf_t *out);
 // Appends the layout of an array: "{1,0}".

@@ -49,7 +49,7 @@ static void chip_print_json_access(const mp_chip_print_t *p, const mp_chip_fusio
   mp_strbuf_puts(p->out, "\"");
   chip_print_json_number("bytes", access->bytes, p->out);
   chip_print_json_key("space", false, p->out);
-  mp_strbuf_put_json(p->out, mp_str(mp_chip_print_space(p, access)));
+  mp_strbuf_put_json(p->out, mp_str(mp_chip_print_space(access->space)));
   mp_strbuf_putc(p->out, '}');
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "sim/base/assert.h"
+#include "sim/chip/rules/chip_policy.h"
 #include "sim/chip/spaces/spaces_impl.h"
 
 // ---- layout copies ----
@@ -132,7 +133,9 @@ mp_status_t mp_spaces_assign(const mp_module_t *module, const mp_chip_figures_t 
   for (uint32_t i = 0; i < fusions->num_values; ++i) {
     s.values[i] = (mp_spaces_value_t){.parent = i, .next = MP_SPACES_NONE, .first = MP_SPACES_NONE};
   }
-  MP_RETURN_IF_ERROR(s.vmem > 0 || s.prefetched > 0 ? spaces_assign(&s) : NULL);
+  // VMEM holds arrays in tiles.
+  const bool has_vmem = mp_chip_policy(figures)->has_tiles && (s.vmem > 0 || s.prefetched > 0);
+  MP_RETURN_IF_ERROR(has_vmem ? spaces_assign(&s) : NULL);
   for (uint32_t kernel = 0; kernel < num_kernels; ++kernel) spaces_set(&s, kernel);
   return NULL;
 }
