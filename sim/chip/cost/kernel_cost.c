@@ -111,20 +111,16 @@ static double kernel_cost_unread(const mp_ragged_t *ragged, const mp_op_t *op) {
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                         const mp_chip_fusion_t *fusion) {
   kernel_parts_t parts = {0};
-  uint32_t at = fusion->first_member;
-  while (at != MP_CHIP_FUSION_NONE) {
-    const mp_chip_fusion_member_t *member = &fusions->members.items[at];
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(fusions, fusion, &m);) {
     double seconds = 0;
-    if (mp_irregular_seconds(chip, member->op, &seconds)) {
-      kernel_cost_add(&parts.irregular, member->op,
-                      seconds * kernel_cost_near(chip, fusion, member->op));
+    if (mp_irregular_seconds(chip, m->op, &seconds)) {
+      kernel_cost_add(&parts.irregular, m->op, seconds * kernel_cost_near(chip, fusion, m->op));
     } else {
-      seconds = mp_vector_seconds(chip, member->op) * mp_vmem_padding(chip, member->op) /
-                kernel_cost_unread(&fusion->ragged, member->op);
-      kernel_cost_add(&parts.vector, member->op, seconds);
+      seconds = mp_vector_seconds(chip, m->op) * mp_vmem_padding(chip, m->op) /
+                kernel_cost_unread(&fusion->ragged, m->op);
+      kernel_cost_add(&parts.vector, m->op, seconds);
     }
-    parts.before += kernel_cost_words(chip, member->op) + kernel_cost_selected(chip, member->op);
-    at = member->next;
+    parts.before += kernel_cost_words(chip, m->op) + kernel_cost_selected(chip, m->op);
   }
   return parts;
 }
@@ -183,12 +179,10 @@ static bool kernel_cost_sums_rows(const mp_chip_t *chip, const mp_chip_fusions_t
   const mp_work_matmul_t *matmul = &fusion->work.matmul;
   if (!mp_chip_policy(&chip->figures)->has_tiles || matmul->batch != 1) return false;
   uint32_t num_sums = 0;
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &fusions->members.items[at];
-    at = member->next;
-    if (member->op->code != MP_OP_REDUCE || member->sides != MP_CHIP_FUSION_BESIDE) continue;
-    if (!kernel_cost_sums_many(member->op, matmul->n)) return false;
-    num_sums += member->op->num_results;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(fusions, fusion, &m);) {
+    if (m->op->code != MP_OP_REDUCE || m->sides != MP_CHIP_FUSION_BESIDE) continue;
+    if (!kernel_cost_sums_many(m->op, matmul->n)) return false;
+    num_sums += m->op->num_results;
   }
   return num_sums == 1;
 }
@@ -238,11 +232,9 @@ static mp_matmul_streams_t kernel_cost_streams(const mp_chip_t *chip,
 static double kernel_cost_computed(const mp_chip_t *chip, const mp_chip_fusions_t *fusions,
                                    const mp_chip_fusion_t *fusion, mp_chip_fusion_side_t side) {
   double most = 0;
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &fusions->members.items[at];
-    const mp_op_t *op = member->op;
-    at = member->next;
-    if (member->sides != side || op->code == MP_OP_CONVERT) continue;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(fusions, fusion, &m);) {
+    const mp_op_t *op = m->op;
+    if (m->sides != side || op->code == MP_OP_CONVERT) continue;
     if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) continue;
     most = fmax(most, mp_chip_fusion_op_count(op) * mp_vmem_padding(chip, op));
   }

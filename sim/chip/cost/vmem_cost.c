@@ -161,10 +161,8 @@ mp_vmem_seconds_t mp_vmem_seconds(const mp_chip_t *chip, const mp_chip_fusions_t
   if (!mp_vmem_is_known(chip)) return (mp_vmem_seconds_t){0};
   const mp_chip_figures_t *figures = &chip->figures;
   vmem_work_t work = {.figures = figures, .layouts = &fusions->layouts};
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &fusions->members.items[at];
-    if (g_ops[member->op->code] != NULL) g_ops[member->op->code](&work, member->op);
-    at = member->next;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(fusions, fusion, &m);) {
+    if (g_ops[m->op->code] != NULL) g_ops[m->op->code](&work, m->op);
   }
   const mp_chip_fusion_access_t *accesses = mp_chip_fusion_accesses(fusions, fusion);
   for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) {

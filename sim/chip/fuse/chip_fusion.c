@@ -210,10 +210,9 @@ const mp_chip_fusion_access_t *mp_chip_fusion_accesses(const mp_chip_fusions_t *
 
 bool mp_chip_fusion_moves_nothing(const mp_chip_fusions_t *fusions,
                                   const mp_chip_fusion_t *fusion) {
-  uint32_t at = fusion->first_member;
   if (fusions->layouts.num_values == 0) return false;
-  while (at != MP_CHIP_FUSION_NONE && fusions->members.items[at].op->code == MP_OP_TRANSPOSE) {
-    at = fusions->members.items[at].next;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(fusions, fusion, &m);) {
+    if (m->op->code != MP_OP_TRANSPOSE) return false;
   }
-  return at == MP_CHIP_FUSION_NONE;
+  return true;
 }

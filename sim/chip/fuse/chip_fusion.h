@@ -117,6 +117,15 @@ const mp_chip_fusion_t *mp_chip_fusion_at(const mp_chip_fusions_t *fusions, cons
 const mp_chip_fusion_access_t *mp_chip_fusion_accesses(const mp_chip_fusions_t *fusions,
                                                        const mp_chip_fusion_t *fusion);
 
+// An iterator over the members of a fusion: `member` is NULL before the first. False: none is left.
+static inline bool mp_chip_fusion_visit(const mp_chip_fusions_t *fusions,
+                                        const mp_chip_fusion_t *fusion,
+                                        const mp_chip_fusion_member_t **member) {
+  const uint32_t next = *member == NULL ? fusion->first_member : (*member)->next;
+  *member = next == MP_CHIP_FUSION_NONE ? NULL : &fusions->members.items[next];
+  return *member != NULL;
+}
+
 // Whether a fusion is of transposes alone: on a TPU they move nothing, since layouts are copied
 // where they differ.
 bool mp_chip_fusion_moves_nothing(const mp_chip_fusions_t *fusions, const mp_chip_fusion_t *fusion);

@@ -118,10 +118,9 @@ typedef mp_status_t (*chip_fusion_bytes_visit_t)(mp_chip_fusion_find_t *find, ui
 
 static mp_status_t chip_fusion_bytes_each(mp_chip_fusion_find_t *find, uint32_t number,
                                           chip_fusion_bytes_visit_t visit) {
-  const mp_chip_fusions_t *out = find->out;
-  uint32_t at = out->fusions.items[number].first_member;
-  for (; at != MP_CHIP_FUSION_NONE; at = out->members.items[at].next) {
-    MP_RETURN_IF_ERROR(visit(find, number, &out->members.items[at]));
+  const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(find->out, fusion, &m);) {
+    MP_RETURN_IF_ERROR(visit(find, number, m));
   }
   return NULL;
 }

@@ -32,9 +32,8 @@ static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *fin
   uint32_t num_ops = 0, num_sums = 0, num_scales = 0, num_tanhs = 0, num_matmuls = 0;
   bool reads_array = false;
   const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &find->out->members.items[at];
-    const mp_opcode_t code = member->op->code;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(find->out, fusion, &m);) {
+    const mp_opcode_t code = m->op->code;
     const bool is_known =
         code == MP_OP_ADD || code == MP_OP_MULTIPLY || code == MP_OP_MAXIMUM || code == MP_OP_TANH;
     if (!is_known) return false;
@@ -42,9 +41,8 @@ static bool chip_fusion_gpu_is_library_epilogue(const mp_chip_fusion_find_t *fin
     num_sums += code == MP_OP_ADD;
     num_tanhs += code == MP_OP_TANH;
     num_matmuls += code == MP_OP_MULTIPLY;
-    num_scales += chip_fusion_gpu_scales(find->figures, member->op);
-    reads_array |= chip_fusion_gpu_reads_array(find, fusion, member->op, matmul);
-    at = member->next;
+    num_scales += chip_fusion_gpu_scales(find->figures, m->op);
+    reads_array |= chip_fusion_gpu_reads_array(find, fusion, m->op, matmul);
   }
   if (num_tanhs > 0 && num_matmuls < GELU_PRODUCTS_LEAST) return false;
   if (!reads_array) return num_ops > 0;

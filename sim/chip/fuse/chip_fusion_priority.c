@@ -149,9 +149,8 @@ static chip_fusion_priority_kernel_t chip_fusion_priority_reader(const mp_chip_f
                                                                  const mp_value_t *but) {
   chip_fusion_priority_kernel_t kernel = {0};
   const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
-  uint32_t at = fusion->first_member;
-  for (; at != MP_CHIP_FUSION_NONE; at = find->out->members.items[at].next) {
-    const mp_op_t *op = find->out->members.items[at].op;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(find->out, fusion, &m);) {
+    const mp_op_t *op = m->op;
     if (!chip_fusion_priority_add_op(&kernel, figures, op)) break;
     mp_work_t work;
     const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(find->figures, op, &work);

@@ -30,10 +30,10 @@ static void chip_fusion_siblings_merge(mp_chip_fusion_find_t *find, uint32_t num
   state->merged_into = into;
 }
 
-// The place of the first reader of an op's results outside of fusion `number`, or `first` if
-// earlier.
+// The place of the first reader of an op's results outside of fusion `number`.
 static uint32_t chip_fusion_siblings_needed(const mp_chip_fusion_find_t *find, uint32_t number,
-                                            const mp_op_t *op, uint32_t first) {
+                                            const mp_op_t *op) {
+  uint32_t first = MP_CHIP_FUSION_NONE;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_chip_fusion_value_t *entry;
     MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[i]), entry);
@@ -52,16 +52,15 @@ static uint32_t chip_fusion_siblings_needed(const mp_chip_fusion_find_t *find, u
 // Whether a fusion's results are read only after this place.
 static bool chip_fusion_siblings_can_wait(const mp_chip_fusion_find_t *find, uint32_t number,
                                           uint32_t place) {
-  uint32_t at = find->out->fusions.items[number].first_member, first = MP_CHIP_FUSION_NONE;
-  for (; at != MP_CHIP_FUSION_NONE && first > place; at = find->out->members.items[at].next) {
-    const mp_op_t *op = find->out->members.items[at].op;
+  const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(find->out, fusion, &m);) {
     const mp_chip_fusion_value_t *entry;
-    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[0]), entry);
+    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&m->op->results[0]), entry);
     const bool is_written = entry != NULL && entry->written_by != MP_CHIP_FUSION_NONE &&
                             mp_chip_fusion_now(find, entry->written_by) == number;
-    if (is_written) first = chip_fusion_siblings_needed(find, number, op, first);
+    if (is_written && chip_fusion_siblings_needed(find, number, m->op) <= place) return false;
   }
-  return first > place;
+  return true;
 }
 
 // Whether all operands of an op exist before this place, or are computed in its fusion.
@@ -84,10 +83,9 @@ static bool chip_fusion_siblings_has_operands(const mp_chip_fusion_find_t *find,
 // Whether a fusion can already run at this place.
 static bool chip_fusion_siblings_can_hurry(const mp_chip_fusion_find_t *find, uint32_t number,
                                            uint32_t place) {
-  uint32_t at = find->out->fusions.items[number].first_member;
-  for (; at != MP_CHIP_FUSION_NONE; at = find->out->members.items[at].next) {
-    const mp_op_t *op = find->out->members.items[at].op;
-    if (!chip_fusion_siblings_has_operands(find, number, op, place)) return false;
+  const mp_chip_fusion_t *fusion = &find->out->fusions.items[number];
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(find->out, fusion, &m);) {
+    if (!chip_fusion_siblings_has_operands(find, number, m->op, place)) return false;
   }
   return true;
 }

@@ -36,11 +36,10 @@ uint32_t mp_chip_fusion_now(const mp_chip_fusion_find_t *find, uint32_t number) 
 
 bool mp_chip_fusion_has_member(const mp_chip_fusion_find_t *find, const mp_chip_fusion_t *fusion,
                                const mp_op_t *op) {
-  uint32_t at = fusion->first_member;
-  while (at != MP_CHIP_FUSION_NONE && find->out->members.items[at].op != op) {
-    at = find->out->members.items[at].next;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(find->out, fusion, &m);) {
+    if (m->op == op) return true;
   }
-  return at != MP_CHIP_FUSION_NONE;
+  return false;
 }
 
 // ---- uses ----

@@ -42,9 +42,8 @@ static bool memory_in_place_take(mp_memory_values_t *all, uint32_t fusion, const
 static bool memory_in_place_take_again(mp_memory_values_t *all, const mp_chip_fusion_t *fusion,
                                        uint32_t number) {
   bool is_changed = false;
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
-       at = all->fusions->members.items[at].next) {
-    const mp_op_t *op = all->fusions->members.items[at].op;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(all->fusions, fusion, &m);) {
+    const mp_op_t *op = m->op;
     mp_work_t work;
     const mp_chip_fusion_kind_t kind = mp_chip_fusion_kind(all->figures, op, &work);
     bool is_written = true;

@@ -13,9 +13,8 @@ static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block)
 // What a GPU writes between the kernels of one op exists besides the op's result.
 static void memory_sweep_selected(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
   if (!mp_chip_policy(all->figures)->expands_ops) return;
-  for (uint32_t m = fusion->first_member; m != MP_CHIP_FUSION_NONE;
-       m = all->fusions->members.items[m].next) {
-    const mp_op_t *op = all->fusions->members.items[m].op;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(all->fusions, fusion, &m);) {
+    const mp_op_t *op = m->op;
     const double bytes = mp_chip_fusion_selected_bytes(op);
     if (bytes == 0 || !mp_chip_rule(all->figures, MP_CHIP_RULE_expanded_ops)) continue;
     mp_memory_value_t *place = &all->values[op->results[0].id];
@@ -38,9 +37,8 @@ static void memory_sweep_size(const mp_memory_values_t *all, const mp_chip_fusio
 
 // Transposes that move nothing: results have the bytes of the operands, or of copies of them.
 static void memory_sweep_bitcasts(mp_memory_values_t *all, const mp_chip_fusion_t *fusion) {
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;
-       at = all->fusions->members.items[at].next) {
-    const mp_op_t *op = all->fusions->members.items[at].op;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(all->fusions, fusion, &m);) {
+    const mp_op_t *op = m->op;
     const uint32_t copy = mp_layouts_copy_for(&all->fusions->layouts, op->operands[0], op);
     if (copy == MP_LAYOUT_NONE) {
       mp_memory_unite(all, op->operands[0], &op->results[0]);

@@ -58,15 +58,13 @@ static void chip_print_fusions_access(const mp_chip_print_t *p,
 void mp_chip_print_members(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion) {
   const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&p->fusions, fusion);
   mp_strbuf_puts(p->out, "      ops");
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &p->fusions.members.items[at];
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(&p->fusions, fusion, &m);) {
     mp_strbuf_putc(p->out, ' ');
-    if (member->op->num_results > 0) {
-      mp_chip_print_value(&member->op->results[0], p->out);
+    if (m->op->num_results > 0) {
+      mp_chip_print_value(&m->op->results[0], p->out);
       mp_strbuf_putc(p->out, ':');
     }
-    mp_strbuf_puts(p->out, mp_op_short_name(member->op));
-    at = member->next;
+    mp_strbuf_puts(p->out, mp_op_short_name(m->op));
   }
   mp_strbuf_putc(p->out, '\n');
   for (uint32_t i = 0; i < fusion->num_reads + fusion->num_writes; ++i) {

@@ -55,11 +55,9 @@ static void chip_print_json_access(const mp_chip_print_t *p, const mp_chip_fusio
 
 static void chip_print_json_fusion(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion) {
   mp_strbuf_puts(p->out, ", \"ops\": [");
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &p->fusions.members.items[at];
-    if (at != fusion->first_member) mp_strbuf_puts(p->out, ", ");
-    mp_strbuf_put_json(p->out, mp_str(mp_op_short_name(member->op)));
-    at = member->next;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(&p->fusions, fusion, &m);) {
+    mp_strbuf_put_json(p->out, mp_str(mp_op_short_name(m->op)));
+    if (m->next != MP_CHIP_FUSION_NONE) mp_strbuf_puts(p->out, ", ");
   }
   const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&p->fusions, fusion);
   mp_strbuf_puts(p->out, "], \"reads\": [");

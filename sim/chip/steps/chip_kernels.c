@@ -9,10 +9,8 @@
 static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
                                         const mp_chip_fusion_t *fusion) {
   double bytes = 0;
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
-    bytes += mp_chip_bytes_kept(b, member->op) + mp_chip_bytes_split(b, member->op);
-    at = member->next;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(b->fusions, fusion, &m);) {
+    bytes += mp_chip_bytes_kept(b, m->op) + mp_chip_bytes_split(b, m->op);
   }
   return bytes;
 }
@@ -21,10 +19,8 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
                                const mp_ring_matmul_t *ring) {
   const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->fusions, op);
   if (fusion == NULL) return NULL;
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
-    MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, member->op, op));
-    at = member->next;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(b->fusions, fusion, &m);) {
+    MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, m->op, op));
   }
   if (mp_chip_fusion_moves_nothing(b->fusions, fusion)) return NULL;
   MP_RETURN_IF_ERROR(mp_chip_copy_gemm_operands(b, fusion->hero));

@@ -20,10 +20,8 @@ static const mp_chip_fusion_access_t *chip_rounds_access(const mp_chip_builder_t
 
 // Whether the kernel also writes a part of an array in its place: then it takes over nothing else.
 static bool chip_rounds_updates(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion) {
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
-    if (member->op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return true;
-    at = member->next;
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(b->fusions, fusion, &m);) {
+    if (m->op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return true;
   }
   return false;
 }
@@ -32,14 +30,12 @@ static bool chip_rounds_updates(const mp_chip_builder_t *b, const mp_chip_fusion
 // neighbours, rows of a sum, what is looked up.
 static bool chip_rounds_is_moved(const mp_chip_builder_t *b, const mp_chip_fusion_t *fusion,
                                  const mp_value_t *now) {
-  for (uint32_t at = fusion->first_member; at != MP_CHIP_FUSION_NONE;) {
-    const mp_chip_fusion_member_t *member = &b->fusions->members.items[at];
-    const mp_op_t *op = member->op;
-    const bool is_in_place = member->is_epilogue && mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE);
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(b->fusions, fusion, &m);) {
+    const mp_op_t *op = m->op;
+    const bool is_in_place = m->is_epilogue && mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE);
     for (uint32_t i = 0; i < op->num_operands && !is_in_place; ++i) {
       if (mp_chip_fusion_root(op->operands[i]) == now) return true;
     }
-    at = member->next;
   }
   return false;
 }
