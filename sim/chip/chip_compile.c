@@ -20,28 +20,10 @@ mp_status_t mp_chip_make_fusions(mp_module_t *module, const mp_chip_figures_t *f
 static mp_status_t chip_compile(mp_communication_t *c, mp_chip_fusions_t *fusions,
                                 mp_chip_program_t *out) {
   const mp_chip_figures_t *figures = &c->chip->figures;
-  mp_chip_steps_t steps;
-  mp_chip_memory_t memory;
+  mp_memory_extras_t extras;
   MP_RETURN_IF_ERROR(mp_chip_make_fusions(c->program->partitioned, figures, c->scratch, fusions));
-  MP_RETURN_IF_ERROR(mp_chip_steps_make(c, &steps));
-  const mp_memory_extras_t extras = {c->rings.count, steps.num_held, c->rings.items, steps.held};
-  MP_RETURN_IF_ERROR(mp_chip_memory_plan(figures, fusions, c->program, &extras, c->arena, &memory));
-  *out = (mp_chip_program_t){.program = c->program,
-                             .num_kernels = steps.num_kernels,
-                             .kernels = steps.kernels,
-                             .num_steps = steps.num_steps,
-                             .steps = steps.steps,
-                             .num_collectives = c->collectives.count,
-                             .collectives = c->collectives.items,
-                             .num_copies = c->copies.count,
-                             .copies = c->copies.items,
-                             .num_copy_slots = steps.num_copy_slots,
-                             .num_tracks = mp_communication_num_tracks(c->chip),
-                             .most_started = steps.most_started,
-                             .num_controls = steps.num_controls,
-                             .has_choices = steps.has_choices,
-                             .memory = memory};
-  return NULL;
+  MP_RETURN_IF_ERROR(mp_chip_steps_make(c, out, &extras));
+  return mp_chip_memory_plan(figures, fusions, c->program, &extras, c->arena, &out->memory);
 }
 
 mp_status_t mp_chip_program_create(const mp_chip_t *chip, const mp_program_t *program,

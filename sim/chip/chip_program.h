@@ -10,28 +10,7 @@
 #ifndef MINIPOD_SIM_CHIP_CHIP_PROGRAM_H_
 #define MINIPOD_SIM_CHIP_CHIP_PROGRAM_H_
 
-#include "sim/chip/memory/chip_memory.h"
-#include "sim/chip/schedule/communication.h"
 #include "sim/chip/steps/chip_steps.h"
-#include "sim/plan/program.h"
-
-typedef struct {
-  const mp_program_t *program;
-  uint32_t num_kernels;
-  const mp_chip_kernel_t *kernels;
-  uint32_t num_steps;
-  const mp_chip_step_t *steps;
-  uint32_t num_collectives;
-  const mp_chip_collective_t *collectives;
-  uint32_t num_copies;
-  const mp_chip_copy_t *copies;
-  uint32_t num_copy_slots;
-  uint32_t num_tracks;    // how many started collectives run at a time
-  uint32_t most_started;  // the most collectives that a device has started and not waited for
-  uint32_t num_controls;  // numbers of loops and branches (mp_op_t.control) are below it
-  bool has_choices;       // some step is LOCAL, BRANCH or SWITCH
-  mp_chip_memory_t memory;
-} mp_chip_program_t;
 
 // Compiles a program that has kept its partitioned module (mp_program_t.partitioned) for the chip,
 // in `arena`. `links` NULL: no collective overlaps with compute, and everything runs in the order

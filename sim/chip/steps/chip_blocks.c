@@ -18,13 +18,13 @@ static mp_status_t chip_blocks_meet(mp_chip_builder_t *b, mp_chip_step_kind_t ki
 // Adds the steps that start a host copy and wait for it, or one of them.
 static mp_status_t chip_blocks_copy(mp_chip_builder_t *b, uint32_t number,
                                     mp_schedule_part_t part) {
-  mp_chip_copy_t *copy = &b->communication->copies.items[number];
+  mp_chip_copy_t *copy = &b->c->copies.items[number];
   mp_chip_step_t step = {.kind = MP_CHIP_STEP_COPY, .op = copy->op, .copy = number, .rounds = -1};
   if (part != MP_SCHEDULE_DONE) {
     copy->slot = 0;
     while (copy->slot < b->slots.count && b->slots.items[copy->slot]) ++copy->slot;
     if (copy->slot == b->slots.count) {
-      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->scratch, &b->slots, false));
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->c->scratch, &b->slots, false));
     }
     b->slots.items[copy->slot] = true;
     MP_RETURN_IF_ERROR(mp_chip_add_step(b, &step));
@@ -45,11 +45,11 @@ static mp_status_t chip_blocks_op(mp_chip_builder_t *b, const mp_op_t *op,
     MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, op, op));
   }
   if (mp_plan_is_collective(op)) {
-    MP_RETURN_IF_ERROR(mp_communication_add(b->communication, op, &number));
+    MP_RETURN_IF_ERROR(mp_communication_add(b->c, op, &number));
     return chip_blocks_meet(b, MP_CHIP_STEP_MEET, op, number, 0);
   }
   if (mp_op_crosses(op)) {
-    MP_RETURN_IF_ERROR(mp_communication_add_copy(b->communication, op, &number));
+    MP_RETURN_IF_ERROR(mp_communication_add_copy(b->c, op, &number));
     return chip_blocks_copy(b, number, MP_SCHEDULE_ALL);
   }
   switch (mp_op_info(op->code)->role) {
@@ -86,9 +86,9 @@ static bool chip_blocks_communicates(const mp_block_t *block) {
 }
 
 mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_t *block) {
-  if (b->communication->links != NULL && chip_blocks_communicates(block)) {
+  if (b->c->links != NULL && chip_blocks_communicates(block)) {
     mp_chip_order_t order;
-    MP_RETURN_IF_ERROR(mp_chip_order_block(b->communication, block, &order));
+    MP_RETURN_IF_ERROR(mp_chip_order_block(b->c, block, &order));
     for (uint32_t i = 0; i < order.num_slots; ++i) {
       MP_RETURN_IF_ERROR(chip_blocks_slot(b, &order.slots[i]));
     }

@@ -10,7 +10,7 @@
 
 mp_status_t mp_chip_add_step(mp_chip_builder_t *b, const mp_chip_step_t *step) {
   b->must_begin = false;
-  return MP_ARRAY_PUSH(b->arena, &b->steps, *step);
+  return MP_ARRAY_PUSH(b->c->arena, &b->steps, *step);
 }
 
 mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel) {
@@ -22,13 +22,13 @@ mp_status_t mp_chip_put_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *ker
   const mp_chip_step_kind_t kind = b->is_in_part ? MP_CHIP_STEP_PART : MP_CHIP_STEP_WORK;
   mp_chip_kernel_t own = *kernel;
   if (own.figure == MP_CHIP_FIGURE_NONE) {
-    own.figure = mp_kernel_copy_figure(b->chip, kernel->work_class, kernel->bytes);
+    own.figure = mp_kernel_copy_figure(b->c->chip, kernel->work_class, kernel->bytes);
   }
-  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->kernels, own));
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->c->arena, &b->kernels, own));
   mp_chip_step_t *last = b->steps.count == 0 ? NULL : &b->steps.items[b->steps.count - 1];
   if (last == NULL || last->kind != kind || last->op != NULL || b->must_begin) {
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
-        b->arena, &b->steps, (mp_chip_step_t){.kind = kind, .first = number, .rounds = -1}));
+        b->c->arena, &b->steps, (mp_chip_step_t){.kind = kind, .first = number, .rounds = -1}));
     last = &b->steps.items[b->steps.count - 1];
     b->must_begin = false;
   }
@@ -42,7 +42,8 @@ mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double byt
   enum { SCALAR_BYTES = 16 };
   const bool is_scalar = bytes <= 2 * SCALAR_BYTES;
   const double seconds =
-      (is_scalar ? mp_kernel_scalar_time(b->chip) : mp_kernel_copy_time(b->chip, bytes)).seconds;
+      (is_scalar ? mp_kernel_scalar_time(b->c->chip) : mp_kernel_copy_time(b->c->chip, bytes))
+          .seconds;
   return mp_chip_put_kernel(
       b, &(mp_chip_kernel_t){.op = op,
                              .name = "copy",
@@ -55,7 +56,7 @@ mp_status_t mp_chip_add_copy(mp_chip_builder_t *b, const mp_op_t *op, double byt
 mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,
                                   const mp_value_t *value) {
   const double seconds =
-      mp_vmem_copy_seconds(b->chip, mp_layouts_bytes(&b->fusions->layouts, value));
+      mp_vmem_copy_seconds(b->c->chip, mp_layouts_bytes(&b->c->fusions->layouts, value));
   return mp_chip_put_kernel(b, &(mp_chip_kernel_t){.op = op,
                                                    .name = "copy",
                                                    .work_class = MP_WORK_COPY,
@@ -65,10 +66,10 @@ mp_status_t mp_chip_add_vmem_copy(mp_chip_builder_t *b, const mp_op_t *op,
 }
 
 mp_status_t mp_chip_add_scalar(mp_chip_builder_t *b, const mp_op_t *op) {
-  return mp_chip_put_kernel(b,
-                            &(mp_chip_kernel_t){.op = op,
-                                                .name = mp_op_short_name(op),
-                                                .work_class = MP_WORK_SCALAR,
-                                                .kind = MP_FLOP_F32,
-                                                .seconds = mp_kernel_scalar_time(b->chip).seconds});
+  return mp_chip_put_kernel(
+      b, &(mp_chip_kernel_t){.op = op,
+                             .name = mp_op_short_name(op),
+                             .work_class = MP_WORK_SCALAR,
+                             .kind = MP_FLOP_F32,
+                             .seconds = mp_kernel_scalar_time(b->c->chip).seconds});
 }

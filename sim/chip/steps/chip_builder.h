@@ -16,11 +16,7 @@ typedef struct {
 } mp_chip_uses_t;
 
 typedef struct {
-  const mp_chip_t *chip;
-  const mp_program_t *program;
-  mp_communication_t *communication;
-  mp_arena_t *arena, *scratch;
-  const mp_chip_fusions_t *fusions;
+  mp_communication_t *c;             // with the program, its fusions and the chip
   uint32_t position;                 // of the next op in the walk that finds uses
   MP_HASH_MAP(mp_chip_uses_t) uses;  // in scratch; of values that are not aliases
   MP_ARRAY(mp_chip_kernel_t) kernels;

@@ -24,7 +24,7 @@ static double chip_complex_bytes(const mp_type_t *type) {
 
 // The bytes of the complex arguments of main whose first reader is the op.
 static double chip_complex_arguments(const mp_chip_builder_t *b, const mp_op_t *op) {
-  const mp_block_t *main = b->program->partitioned->main->body;
+  const mp_block_t *main = b->c->program->partitioned->main->body;
   double bytes = 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *root = mp_chip_fusion_root(op->operands[i]);
@@ -42,11 +42,11 @@ static double chip_complex_arguments(const mp_chip_builder_t *b, const mp_op_t *
 // VMEM, as do the parts of a complex result until X64Combine writes it. Parts that exceed VMEM are
 // written to HBM and read back. FFTs count their own parts.
 double mp_chip_bytes_split(const mp_chip_builder_t *b, const mp_op_t *op) {
-  if (!mp_chip_policy(&b->chip->figures)->splits_complex || op->code == MP_OP_FFT) return 0;
+  if (!mp_chip_policy(&b->c->chip->figures)->splits_complex || op->code == MP_OP_FFT) return 0;
   const double bytes = chip_complex_arguments(b, op);
-  if (bytes == 0 || !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_complex_split)) return 0;
+  if (bytes == 0 || !mp_chip_rule(&b->c->chip->figures, MP_CHIP_RULE_complex_split)) return 0;
   double parts = bytes;
   for (uint32_t i = 0; i < op->num_results; ++i) parts += chip_complex_bytes(op->results[i].type);
-  const double scratch = mp_figure_or(b->chip->figures.memory_scratch, 0);
+  const double scratch = mp_figure_or(b->c->chip->figures.memory_scratch, 0);
   return bytes + 2 * fmax(parts - scratch, 0);
 }

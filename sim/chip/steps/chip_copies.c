@@ -20,13 +20,13 @@ static mp_status_t chip_copies_note_uses(void *context, mp_op_t *op) {
     MP_HASH_MAP_GET(&b->uses, use.hash, before);
     if (before != NULL) use = *before;
     use.last = op->id;
-    MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(b->scratch, &b->uses, &use));
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(b->c->scratch, &b->uses, &use));
   }
   return NULL;
 }
 
 mp_status_t mp_chip_find_uses(mp_chip_builder_t *b) {
-  return mp_block_walk(b->program->partitioned->main->body, chip_copies_note_uses, b);
+  return mp_block_walk(b->c->program->partitioned->main->body, chip_copies_note_uses, b);
 }
 
 const mp_chip_uses_t *mp_chip_use_of(const mp_chip_builder_t *b, const mp_value_t *value) {
@@ -43,8 +43,8 @@ static bool chip_copies_is_last_use(const mp_chip_builder_t *b, const mp_value_t
 
 // The result of main that takes over a parameter's memory; -1: none does.
 static int32_t chip_copies_taken_by(const mp_chip_builder_t *b, const mp_value_t *root) {
-  if (root->block != b->program->partitioned->main->body) return -1;
-  return b->program->params[root->index].alias;
+  if (root->block != b->c->program->partitioned->main->body) return -1;
+  return b->c->program->params[root->index].alias;
 }
 
 // Whether the op may write into the memory of a value that it reads: no op reads it afterwards.
@@ -60,7 +60,7 @@ static bool chip_copies_may_overwrite(const mp_chip_builder_t *b, const mp_value
 
 // Whether an operand is copied anyway, into another layout.
 static bool chip_copies_is_copied(const mp_chip_builder_t *b, const mp_op_t *op, uint32_t operand) {
-  return mp_layouts_copy_for(&b->fusions->layouts, op->operands[operand], op) != MP_LAYOUT_NONE;
+  return mp_layouts_copy_for(&b->c->fusions->layouts, op->operands[operand], op) != MP_LAYOUT_NONE;
 }
 
 // What is copied before the op changes the operand, which becomes a result of this type.
@@ -75,7 +75,7 @@ static double chip_copies_before(const mp_chip_builder_t *b, const mp_op_t *op, 
 }
 
 double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op) {
-  const mp_chip_figures_t *figures = &b->chip->figures;
+  const mp_chip_figures_t *figures = &b->c->chip->figures;
   const bool is_scatter = op->code == MP_OP_SCATTER && !mp_chip_fusion_is_selection(figures, op);
   const bool is_update = op->code == MP_OP_DYNAMIC_UPDATE_SLICE || is_scatter;
   double bytes = 0;
@@ -91,7 +91,7 @@ double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op) {
 // ---- values that get a place ----
 
 static bool chip_copies_is_in_vmem(const mp_chip_builder_t *b, const mp_value_t *value) {
-  return b->fusions->is_in_vmem != NULL && b->fusions->is_in_vmem[value->id];
+  return b->c->fusions->is_in_vmem != NULL && b->c->fusions->is_in_vmem[value->id];
 }
 
 // Copies a value to the place of another one (NULL: HBM). Constants are not read.
@@ -118,8 +118,8 @@ static mp_status_t chip_copies_hold_cast(mp_chip_builder_t *b, const mp_loop_cop
 
 // What a loop reads in each iteration is copied into VMEM before, or cast.
 static mp_status_t chip_copies_before_loop(mp_chip_builder_t *b, const mp_op_t *loop) {
-  for (uint32_t i = 0; i < b->fusions->loop_copies.count; ++i) {
-    const mp_loop_copy_t *copy = &b->fusions->loop_copies.items[i];
+  for (uint32_t i = 0; i < b->c->fusions->loop_copies.count; ++i) {
+    const mp_loop_copy_t *copy = &b->c->fusions->loop_copies.items[i];
     if (copy->loop != loop) continue;
     MP_RETURN_IF_ERROR(chip_copies_hold_cast(b, copy));
     MP_RETURN_IF_ERROR(mp_chip_add_copy(b, loop, copy->bytes));
@@ -136,7 +136,7 @@ mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop) {
     for (uint32_t j = 0; j < i && is_free; ++j) {
       is_free = mp_chip_fusion_root(loop->operands[j]) != root;
     }
-    if (is_free || mp_chip_fusion_makes_start(&b->chip->figures, loop, i)) continue;
+    if (is_free || mp_chip_fusion_makes_start(&b->c->chip->figures, loop, i)) continue;
     MP_RETURN_IF_ERROR(chip_copies_add(b, loop, loop->operands[i], &body->args[i]));
   }
   return chip_copies_before_loop(b, loop);
@@ -144,7 +144,7 @@ mp_status_t mp_chip_copy_starts(mp_chip_builder_t *b, const mp_op_t *loop) {
 
 // The array whose bytes a value has.
 static const mp_value_t *chip_copies_bytes_of(const mp_chip_builder_t *b, const mp_value_t *value) {
-  const bool has_tiles = mp_chip_policy(&b->chip->figures)->has_tiles;
+  const bool has_tiles = mp_chip_policy(&b->c->chip->figures)->has_tiles;
   return has_tiles ? mp_chip_fusion_untransposed(value) : mp_chip_fusion_root(value);
 }
 
@@ -190,9 +190,9 @@ mp_status_t mp_chip_copy_chosen(mp_chip_builder_t *b, const mp_block_t *region) 
 static mp_status_t chip_copies_land(mp_chip_builder_t *b, const mp_op_t *terminator, uint32_t i) {
   const mp_value_t *value = terminator->operands[i];
   const double bytes = mp_work_bytes_of(value->type);
-  const bool is_near = mp_chip_fusion_is_received_near(&b->chip->figures, bytes);
+  const bool is_near = mp_chip_fusion_is_received_near(&b->c->chip->figures, bytes);
   MP_RETURN_IF_ERROR(mp_chip_add_copy(b, terminator, is_near ? bytes : 2 * bytes));
-  const int32_t argument = b->program->results[i].alias;
+  const int32_t argument = b->c->program->results[i].alias;
   if (argument < 0) return NULL;
   const mp_value_t *taken = &terminator->parent->args[argument];
   const mp_chip_uses_t *use = mp_chip_use_of(b, taken);
@@ -208,8 +208,8 @@ static bool chip_copies_leaves_loop(const mp_chip_builder_t *b, const mp_value_t
 }
 
 mp_status_t mp_chip_copy_results(mp_chip_builder_t *b) {
-  const mp_op_t *terminator = mp_block_terminator(b->program->partitioned->main->body);
-  const mp_chip_figures_t *figures = &b->chip->figures;
+  const mp_op_t *terminator = mp_block_terminator(b->c->program->partitioned->main->body);
+  const mp_chip_figures_t *figures = &b->c->chip->figures;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *root = mp_chip_fusion_root(terminator->operands[i]);
     if (!chip_copies_is_foreign(b, terminator, i)) {
@@ -218,7 +218,7 @@ mp_status_t mp_chip_copy_results(mp_chip_builder_t *b) {
             mp_chip_add_copy(b, terminator, mp_work_bytes_of(terminator->operands[i]->type)));
       }
       if (!mp_chip_fusion_is_received(figures, root) ||
-          !mp_chip_rule(&b->chip->figures, MP_CHIP_RULE_received_results))
+          !mp_chip_rule(&b->c->chip->figures, MP_CHIP_RULE_received_results))
         continue;
       MP_RETURN_IF_ERROR(chip_copies_land(b, terminator, i));
       continue;

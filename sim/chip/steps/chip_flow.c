@@ -8,7 +8,7 @@
 static mp_status_t chip_flow_add_jump(mp_chip_builder_t *b, mp_chip_step_kind_t kind,
                                       const mp_op_t *op, uint32_t num_targets,
                                       uint32_t **out_targets) {
-  *out_targets = MP_ARENA_ARRAY(b->arena, uint32_t, num_targets);
+  *out_targets = MP_ARENA_ARRAY(b->c->arena, uint32_t, num_targets);
   MP_RETURN_IF_NULL(*out_targets);
   b->has_choices |= kind != MP_CHIP_STEP_JUMP;
   return mp_chip_add_step(
@@ -28,7 +28,7 @@ static uint32_t chip_flow_target(mp_chip_builder_t *b) {
 // Whether the condition of a loop has no kernels, because its trip count is known: a GPU's host
 // launches the iterations, and a TPU counts them on its scalar unit.
 static bool chip_flow_is_counted(const mp_chip_builder_t *b, const mp_op_t *loop) {
-  return mp_chip_policy(&b->chip->figures)->counts_rounds && loop->code == MP_OP_WHILE &&
+  return mp_chip_policy(&b->c->chip->figures)->counts_rounds && loop->code == MP_OP_WHILE &&
          mp_work_rounds(loop) != MP_ROUNDS_UNKNOWN;
 }
 
@@ -52,7 +52,7 @@ static mp_status_t chip_flow_while(mp_chip_builder_t *b, const mp_op_t *op) {
 
 static mp_status_t chip_flow_case(mp_chip_builder_t *b, const mp_op_t *op) {
   uint32_t *targets = NULL;
-  uint32_t **exits = MP_ARENA_ARRAY(b->scratch, uint32_t *, op->num_regions);
+  uint32_t **exits = MP_ARENA_ARRAY(b->c->scratch, uint32_t *, op->num_regions);
   MP_RETURN_IF_NULL(exits);
   MP_RETURN_IF_ERROR(chip_flow_add_jump(b, MP_CHIP_STEP_SWITCH, op, op->num_regions, &targets));
   for (uint32_t r = 0; r < op->num_regions; ++r) {
@@ -94,7 +94,7 @@ static mp_status_t chip_flow_part_flows(mp_chip_builder_t *b, const mp_block_t *
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     out->num_flows += chip_flow_is_control(op);
   }
-  mp_chip_flow_t *flows = MP_ARENA_ARRAY(b->arena, mp_chip_flow_t, (size_t)out->num_flows + 1);
+  mp_chip_flow_t *flows = MP_ARENA_ARRAY(b->c->arena, mp_chip_flow_t, (size_t)out->num_flows + 1);
   MP_RETURN_IF_NULL(flows);
   out->flows = flows;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
@@ -107,7 +107,7 @@ static mp_status_t chip_flow_part_flows(mp_chip_builder_t *b, const mp_block_t *
 // Adds the step of a loop or branch, and those of its blocks.
 static mp_status_t chip_flow_add(mp_chip_builder_t *b, const mp_op_t *op, mp_chip_step_kind_t kind,
                                  mp_chip_flow_t *out_flow) {
-  mp_chip_block_t *blocks = MP_ARENA_ARRAY(b->arena, mp_chip_block_t, op->num_regions);
+  mp_chip_block_t *blocks = MP_ARENA_ARRAY(b->c->arena, mp_chip_block_t, op->num_regions);
   MP_RETURN_IF_NULL(blocks);
   uint32_t *next = NULL;
   *out_flow = (mp_chip_flow_t){.step = b->steps.count,
@@ -129,7 +129,7 @@ static mp_status_t chip_flow_add(mp_chip_builder_t *b, const mp_op_t *op, mp_chi
 }
 
 static mp_status_t chip_flow_local(mp_chip_builder_t *b, const mp_op_t *op) {
-  mp_chip_flow_t *flow = MP_ARENA_NEW(b->arena, mp_chip_flow_t);
+  mp_chip_flow_t *flow = MP_ARENA_NEW(b->c->arena, mp_chip_flow_t);
   MP_RETURN_IF_NULL(flow);
   b->is_in_part = true;
   MP_RETURN_IF_ERROR(chip_flow_add(b, op, MP_CHIP_STEP_LOCAL, flow));

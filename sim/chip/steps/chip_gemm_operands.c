@@ -13,18 +13,18 @@
 static bool chip_gemm_operands_is_made(const mp_chip_builder_t *b, const mp_value_t *root) {
   mp_work_t work;
   if (root->op == NULL || mp_op_info(root->op->code)->role != MP_OP_ROLE_KERNEL) return false;
-  return mp_chip_fusion_kind(&b->chip->figures, root->op, &work) == MP_CHIP_FUSION_LOOP;
+  return mp_chip_fusion_kind(&b->c->chip->figures, root->op, &work) == MP_CHIP_FUSION_LOOP;
 }
 
 // Whether that kernel can also write padding after the rows. Kernels that keep rows on chip cannot.
 static bool chip_gemm_operands_is_padded_free(const mp_chip_builder_t *b, const mp_value_t *root) {
   if (!chip_gemm_operands_is_made(b, root)) return false;
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->fusions, root->op);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->c->fusions, root->op);
   return fusion == NULL || !fusion->is_rows;
 }
 
 mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) {
-  const mp_chip_figures_t *figures = &b->chip->figures;
+  const mp_chip_figures_t *figures = &b->c->chip->figures;
   if (!mp_chip_policy(figures)->calls_libraries || op->code != MP_OP_DOT_GENERAL) return NULL;
   // The compiler's own kernel for this matmul reads any layout.
   if (mp_chip_fusion_is_sum(figures, op)) return NULL;
@@ -52,7 +52,7 @@ mp_status_t mp_chip_copy_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) 
 
 mp_status_t mp_chip_pad_gemm_operands(mp_chip_builder_t *b, const mp_op_t *op) {
   mp_matmul_padding_t padding;
-  if (!mp_chip_fusion_pads(&b->chip->figures, op, &padding)) return NULL;
+  if (!mp_chip_fusion_pads(&b->c->chip->figures, op, &padding)) return NULL;
   const double growth[2] = {padding.m * padding.k, padding.n * padding.k};
   MP_ASSERT(growth[0] >= 1 && growth[1] >= 1);
   for (uint32_t i = 0; i < 2; ++i) {

@@ -9,7 +9,7 @@
 static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
                                         const mp_chip_fusion_t *fusion) {
   double bytes = 0;
-  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(b->fusions, fusion, &m);) {
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(b->c->fusions, fusion, &m);) {
     bytes += mp_chip_bytes_kept(b, m->op) + mp_chip_bytes_split(b, m->op);
   }
   return bytes;
@@ -17,17 +17,17 @@ static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
 
 mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
                                const mp_ring_matmul_t *ring) {
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->fusions, op);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->c->fusions, op);
   if (fusion == NULL) return NULL;
-  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(b->fusions, fusion, &m);) {
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(b->c->fusions, fusion, &m);) {
     MP_RETURN_IF_ERROR(mp_chip_add_layout_copies(b, m->op, op));
   }
-  if (mp_chip_fusion_moves_nothing(b->fusions, fusion)) return NULL;
+  if (mp_chip_fusion_moves_nothing(b->c->fusions, fusion)) return NULL;
   MP_RETURN_IF_ERROR(mp_chip_copy_gemm_operands(b, fusion->hero));
   MP_RETURN_IF_ERROR(mp_chip_pad_gemm_operands(b, fusion->hero));
   const mp_work_t *work = &fusion->work;
   const double bytes = fusion->bytes + chip_kernels_bytes_copied(b, fusion);
-  const mp_kernel_time_t time = mp_ring_time(b->chip, b->fusions, fusion, bytes, ring);
+  const mp_kernel_time_t time = mp_ring_time(b->c->chip, b->c->fusions, fusion, bytes, ring);
   const mp_chip_kernel_t kernel = {
       .op = fusion->hero,
       .name = mp_op_short_name(fusion->hero),
@@ -37,8 +37,8 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
       .transcendentals = work->transcendentals,
       .bytes = bytes,
       .seconds = time.seconds,
-      .figure = mp_kernel_figure(b->chip, work, &time),
-      .fusion = 1 + (uint32_t)(fusion - b->fusions->fusions.items),
+      .figure = mp_kernel_figure(b->c->chip, work, &time),
+      .fusion = 1 + (uint32_t)(fusion - b->c->fusions->fusions.items),
   };
   return mp_chip_put_kernel(b, &kernel);
 }

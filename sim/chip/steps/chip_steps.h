@@ -6,6 +6,7 @@
 #include "sim/chip/memory/chip_memory.h"
 #include "sim/chip/schedule/communication.h"
 #include "sim/chip/steps/moment.h"
+#include "sim/plan/program.h"
 
 // A kernel of the chip, or a copy.
 typedef struct {
@@ -70,20 +71,28 @@ struct mp_chip_flow_s {
   const mp_chip_block_t *blocks;
 };
 
+// A chip program (chip_program.h).
 typedef struct {
-  uint32_t num_kernels, num_steps;
+  const mp_program_t *program;
+  uint32_t num_kernels;
   const mp_chip_kernel_t *kernels;
+  uint32_t num_steps;
   const mp_chip_step_t *steps;
+  uint32_t num_collectives;
+  const mp_chip_collective_t *collectives;
+  uint32_t num_copies;
+  const mp_chip_copy_t *copies;
   uint32_t num_copy_slots;
+  uint32_t num_tracks;    // how many started collectives run at a time
   uint32_t most_started;  // the most collectives that a device has started and not waited for
   uint32_t num_controls;  // numbers of loops and branches (mp_op_t.control) are below it
   bool has_choices;       // some step is LOCAL, BRANCH or SWITCH
-  uint32_t num_held;
-  const mp_memory_copy_t *held;  // copies of arrays that kernels read
-} mp_chip_steps_t;
+  mp_chip_memory_t memory;
+} mp_chip_program_t;
 
-// Makes the steps of a program, in the arena of `c`; `held` is in its scratch. Numbers the ops.
-// Adds the collectives and host copies to `c`.
-MP_NODISCARD mp_status_t mp_chip_steps_make(mp_communication_t *c, mp_chip_steps_t *out);
+// Makes the chip program of the program of `c`, but for `memory`, in the arena of `c`. Numbers the
+// ops. Adds the collectives and host copies to `c`. `out_extras`: in the scratch of `c`.
+MP_NODISCARD mp_status_t mp_chip_steps_make(mp_communication_t *c, mp_chip_program_t *out_program,
+                                            mp_memory_extras_t *out_extras);
 
 #endif  // MINIPOD_SIM_CHIP_STEPS_CHIP_STEPS_H_

@@ -33,7 +33,8 @@ mp_status_t mp_chip_hold_copy(mp_chip_builder_t *b, const mp_value_t *value, dou
                               const mp_op_t *op, uint32_t *number) {
   if (*number == UINT32_MAX) {
     *number = b->held.count;
-    return MP_ARRAY_PUSH(b->scratch, &b->held, (mp_memory_copy_t){value, (uint64_t)bytes, op, op});
+    return MP_ARRAY_PUSH(b->c->scratch, &b->held,
+                         (mp_memory_copy_t){value, (uint64_t)bytes, op, op});
   }
   mp_memory_copy_t *copy = &b->held.items[*number];
   if (bytes == 0) copy->bytes = 0;
@@ -47,14 +48,14 @@ mp_status_t mp_chip_hold_copy(mp_chip_builder_t *b, const mp_value_t *value, dou
 static bool chip_tiles_is_held(const mp_chip_builder_t *b, const mp_layout_copy_t *copy,
                                const mp_op_t *op, uint32_t operand) {
   const bool is_update = op->code == MP_OP_SCATTER || op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
-  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->fusions, op);
-  const bool is_bitcast = fusion != NULL && mp_chip_fusion_moves_nothing(b->fusions, fusion);
+  const mp_chip_fusion_t *fusion = mp_chip_fusion_at(b->c->fusions, op);
+  const bool is_bitcast = fusion != NULL && mp_chip_fusion_moves_nothing(b->c->fusions, fusion);
   return !copy->writes_vmem && !is_bitcast && !(is_update && operand < op->num_results) &&
          mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL && op != mp_block_terminator(op->parent);
 }
 
 mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op, const mp_op_t *at) {
-  const mp_layouts_t *layouts = &b->fusions->layouts;
+  const mp_layouts_t *layouts = &b->c->fusions->layouts;
   for (uint32_t i = 0; i < op->num_operands && layouts->copies.count > 0; ++i) {
     const uint32_t number = mp_layouts_copy_for(layouts, op->operands[i], op);
     if (number == MP_LAYOUT_NONE) continue;
@@ -67,8 +68,8 @@ mp_status_t mp_chip_add_layout_copies(mp_chip_builder_t *b, const mp_op_t *op, c
     const double bytes =
         (copy->reads_vmem ? 0 : from) + (copy->writes_vmem ? 0 : mp_layouts_copy_bytes(copy));
     mp_chip_figure_t figure;
-    const double work = chip_tiles_work_seconds(b->chip, copy, &figure);
-    const double seconds = bytes > 0 ? mp_kernel_copy_time(b->chip, bytes).seconds : 0;
+    const double work = chip_tiles_work_seconds(b->c->chip, copy, &figure);
+    const double seconds = bytes > 0 ? mp_kernel_copy_time(b->c->chip, bytes).seconds : 0;
     MP_RETURN_IF_ERROR(mp_chip_put_kernel(
         b, &(mp_chip_kernel_t){.op = op,
                                .name = "copy",
