@@ -250,7 +250,9 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
     return mp_status_make(MP_UNIMPLEMENTED, "Execute: output callbacks are not supported");
   }
   if (MP_HAS(options, context)) launch->context = mp_pjrt_execute_context(options->context);
-  if (MP_HAS(options, call_location)) launch->caller = options->call_location;
+  if (MP_HAS(options, call_location) && options->call_location != NULL && launch->caller == NULL) {
+    launch->caller = options->call_location;
+  }
   if (MP_HAS(options, incarnation_ids) && options->task_ids != NULL &&
       options->incarnation_ids != NULL) {
     launch->num_tasks = options->num_tasks;
@@ -308,6 +310,7 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   MP_REQUIRE(args, executable);
   const PJRT_Executable *executable = args->executable->executable;
   mp_launch_t what = {.num_devices = (uint32_t)args->num_devices,
+                      .caller = mp_pjrt_label(),
                       .traced = pjrt_execute_traced(args->extension_start),
                       .takes_other_shapes = pjrt_execute_takes_other_shapes(executable)};
   MP_RETURN_IF_ERROR(pjrt_execute_choose_devices(args, &what));

@@ -249,6 +249,17 @@ static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp
   return &client->memories[index].base;
 }
 
+// ---- labels of launches (pjrt_label.c) ----
+
+// The label of the process's launches from now on, which names where the script makes them
+// ("blocks.0.up at train.py:12"), or NULL. Frameworks may launch on a thread of their own, so all
+// threads have one label.
+const char *mp_pjrt_label(void);
+// A copy of a text that can be a label, kept until the process ends. NULL when memory is short.
+const char *mp_pjrt_label_create(const char *text);
+// Where the label, a pointer to such a copy or NULL, is written.
+void *mp_pjrt_label_slot(void);
+
 // ---- executables (pjrt_executable.c, pjrt_loaded_executable.c) ----
 
 // The result of one compilation. The getters lend the arrays, which are in the arena; only

@@ -51,6 +51,14 @@ bool minipod_unstand(void) {
   return true;
 }
 
+const char *minipod_label(const char *text) {
+  return mp_pjrt_label_create(text);
+}
+
+void *minipod_label_slot(void) {
+  return mp_pjrt_label_slot();
+}
+
 void *minipod_launch(void *callable, void *const *arguments, size_t flags, void *names) {
   const bool stands = minipod_stand();
   const uint64_t before = mp_pjrt_num_donated();

@@ -27,6 +27,12 @@ MP_EXPORT bool minipod_stand(void);
 // False: it was not stopped for this thread.
 MP_EXPORT bool minipod_unstand(void);
 
+// Copies a text, for ever, with which launches can be labelled; NULL when memory is short.
+MP_EXPORT const char *minipod_label(const char *text);
+// Where the package writes the label of the launches from now on: a result of minipod_label, or
+// NULL. A store of a pointer is enough.
+MP_EXPORT void *minipod_label_slot(void);
+
 // Gets the arguments of a call of minipod_launch; must not raise.
 typedef void (*mp_python_donated_t)(void *const *arguments, size_t flags, void *names);
 // Registers `donated`, which is called after a call of minipod_launch that has donated very many

@@ -23,6 +23,7 @@ _PROGRAM = {
              "bytes?": float, "count?": int}],
     "classes": [{"class": str, "flops": float, "recomputed?": float, "time": float}],
     "layers": [{"name": str, "work": float, "collective": float}],
+    "callers?": [{"at": str, "launches": int, "runs": int, "seconds": float, "available": float}],
     "guessed": [{"at": str, "count": int, "taken": int, "branches": int}],
 }
 _REPORT = {"pod": str, "num_devices": int, "flops": {"": float}, "device_memory?": float, "memory_bandwidth?": float, "seconds": float, "launches": int,

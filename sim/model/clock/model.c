@@ -49,6 +49,7 @@ static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   if (model->chip.launch_latency > no_time) {
     model->dispatch = mp_moment_of(mp_figure_or(model->chip.figures.host_dispatch, 0));
   }
+  MP_RETURN_IF_ERROR(mp_model_make_callers(model));
   return mp_model_make_hosts(model);
 }
 
@@ -83,6 +84,7 @@ void mp_model_release(mp_model_t *model) {
   MP_ASSERT(model->programs.first == NULL && model->dead == NULL);
   mp_model_free_health(model);
   mp_model_free_hosts(model);
+  mp_model_free_callers(model);
   mp_network_release(model->network);
   mp_pod_release(model->pod);
   mp_free(model->devices);

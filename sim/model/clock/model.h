@@ -70,14 +70,21 @@ MP_NODISCARD mp_status_t mp_model_program_estimate(mp_model_program_t *program,
 // The share of a run whose path is needed.
 typedef struct mp_model_share_s mp_model_share_t;
 
-// A launch on some devices of this process. Those of one number `launch` of a program, or of its
-// compilation again for the same devices, belong together (a launch on all devices at once: each
-// has a number of its own; a thread per device: the same), if it has collectives; without, a launch
-// on some devices is one on these alone. Numbers that belong together grow on each device.
-// `traced` is what a profiler of the program knows the call by (0: by nothing), for observers.
+// A launch as the host makes it.
+typedef struct {
+  // Launches of one number of a program, or of its compilation again for the same devices, belong
+  // together (a launch on all devices at once: each has a number of its own; a thread per device:
+  // the same), if the program has collectives; without, a launch on some devices is one on these
+  // alone. Numbers that belong together grow on each device.
+  uint64_t number;
+  int64_t traced;      // a profiler's number of the call, for observers; 0: none
+  const char *caller;  // where the script makes it, borrowed; NULL: not known
+} mp_model_call_t;
+
+// A launch on some devices of this process.
 // `inputs[i]` is the newest transfer that device i's arguments come from; NULL: none.
 // `out_shares[i]` receives what the run has to write its path to, or NULL when it has no choices.
-mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, int64_t traced,
+mp_stamp_t mp_model_launch(mp_model_program_t *program, const mp_model_call_t *call,
                            uint32_t num_shares, const uint32_t *logical, const mp_stamp_t *inputs,
                            mp_model_share_t **out_shares);
 // The path that the run of a share adds its choices to.
@@ -136,6 +143,15 @@ typedef struct {
 // False: the time was too short. No lock but long ones is held.
 bool mp_model_await(mp_model_t *model, double seconds);
 
+// The launches of a program from one place of the script; "(others)" stands for places beyond the
+// limits.
+typedef struct {
+  const char *text;  // mp_model_call_t.caller; lives as long as the model
+  uint64_t launches;
+  uint64_t runs;
+  mp_moment_t time, available;  // as of the program
+} mp_model_caller_books_t;
+
 // Of one program.
 typedef struct {
   mp_str_t name;
@@ -146,14 +162,16 @@ typedef struct {
   uint32_t num_devices;
   const int32_t *ids;  // [num_devices] global
   uint64_t launches;
-  uint64_t runs;             // devices that took part in these, together
-  mp_moment_t time;          // of the device that took longest, summed over launches
-  mp_moment_t available;     // of all devices that took part
-  mp_moment_t transfers;     // that these waited for arguments before they began
-  mp_rhythm_t rhythm;        // of a paced model
-  mp_replay_books_t books;   // summed over launches
-  const uint32_t *branches;  // by mp_op_t.control: as mp_model_program_branch says
-  int32_t unknown_branch;    // the options that the guesses follow (topology/pod.h)
+  uint64_t runs;          // devices that took part in these, together
+  mp_moment_t time;       // of the device that took longest, summed over launches
+  mp_moment_t available;  // of all devices that took part
+  mp_moment_t transfers;  // that these waited for arguments before they began
+  mp_rhythm_t rhythm;     // of a paced model
+  uint32_t num_callers;
+  const mp_model_caller_books_t *callers;  // in the order in which they came first
+  mp_replay_books_t books;                 // summed over launches
+  const uint32_t *branches;                // by mp_op_t.control: as mp_model_program_branch says
+  int32_t unknown_branch;                  // the options that the guesses follow (topology/pod.h)
   int64_t unknown_trip_count;
 } mp_model_program_books_t;
 

@@ -155,6 +155,9 @@ static mp_status_t model_beside_count(const mp_beside_t *mate, const beside_chan
   mp_books_add(&again->books, mp_replay_books(program->replay), 1);
   program->time += change->time;
   program->available += change->available;
+  mp_model_add_call(program, &(mp_model_caller_books_t){.text = mate->entry->caller,
+                                                        .time = change->time,
+                                                        .available = change->available});
   return NULL;
 }
 

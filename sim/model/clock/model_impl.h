@@ -3,6 +3,7 @@
 #ifndef MINIPOD_SIM_MODEL_CLOCK_MODEL_IMPL_H_
 #define MINIPOD_SIM_MODEL_CLOCK_MODEL_IMPL_H_
 
+#include "sim/base/containers/hash_map.h"
 #include "sim/base/containers/list.h"
 #include "sim/base/os/lock.h"
 #include "sim/model/clock/host_flows.h"
@@ -43,6 +44,7 @@ struct mp_entry_s {
   mp_model_kin_t kin;           // the program's
   uint64_t launch;
   int64_t traced;            // the call that made the entry, to the caller's profiler
+  const char *caller;        // of the model's texts; NULL: not known
   uint32_t num_missing;      // devices of this process that have not been launched on
   uint32_t num_running;      // shares that are not over
   mp_stamp_t *inputs;        // [num_devices]
@@ -56,6 +58,12 @@ struct mp_entry_s {
   mp_stamp_t source;
   mp_health_t *health;  // HEALTH: a reference, or NULL
 };
+
+// A text of mp_model_call_t.caller, each once.
+typedef struct {
+  uint64_t hash;
+  const char *text;
+} mp_known_caller_t;
 
 // What a launch came to: kept, because a loop's launches are mostly alike.
 typedef struct {
@@ -138,6 +146,8 @@ struct mp_model_program_s {
   mp_moment_t available;  // of all that took part
   mp_moment_t transfers;  // that these waited for arguments before they began
   mp_replay_books_t books;
+  MP_ARRAY(mp_model_caller_books_t) callers;  // on the heap
+  uint32_t next_caller;                       // the row that probably comes next
   mp_beat_t beats[MP_MODEL_RHYTHM + 1];
   uint64_t num_beats;
   // For one launch at a time.
@@ -195,6 +205,8 @@ struct mp_model_s {
   mp_host_flows_t **to_devices, **from_devices;
   mp_moment_t reading_since;  // the host's moment before the reads at the end of the log
   uint64_t launches, transfers, lost;
+  mp_arena_t *caller_arena;  // of the texts of callers
+  MP_HASH_MAP(mp_known_caller_t) callers;
   mp_model_visitor_t on_retire;
   void *retire_context;
   mp_model_program_t *dead;  // to be freed when the lock is given back (mp_model_unlock)
@@ -274,6 +286,15 @@ MP_NODISCARD mp_status_t mp_model_keep_beside(mp_entry_t *entry, mp_moment_t bas
                                               mp_memo_t *memo, bool can_share);
 // The launches of a program that goes are not replayed again; NULL: forgets all launches.
 void mp_model_forget_beside(mp_model_t *model, const mp_model_program_t *program);
+
+// ---- model_callers.c; the caller holds the lock ----
+
+MP_NODISCARD mp_status_t mp_model_make_callers(mp_model_t *model);
+void mp_model_free_callers(mp_model_t *model);
+// The model's one copy of a text; NULL: of no text, or memory is short.
+const char *mp_model_intern_caller(mp_model_t *model, const char *text);
+// Adds to the row of the call's text, which is one of the model's; NULL: does nothing.
+void mp_model_add_call(mp_model_program_t *program, const mp_model_caller_books_t *call);
 
 // ---- model_program.c; the caller holds the lock ----
 

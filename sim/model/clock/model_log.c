@@ -107,13 +107,16 @@ static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t l
   return entry;
 }
 
-mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, int64_t traced,
+mp_stamp_t mp_model_launch(mp_model_program_t *program, const mp_model_call_t *call,
                            uint32_t num_shares, const uint32_t *logical, const mp_stamp_t *inputs,
                            mp_model_share_t **out_shares) {
   mp_model_t *model = program->model;
   mp_lock(&model->lock);
-  mp_entry_t *entry = model_log_find_launch(program, launch, num_shares, logical);
-  if (entry != NULL && entry->traced == 0) entry->traced = traced;
+  mp_entry_t *entry = model_log_find_launch(program, call->number, num_shares, logical);
+  if (entry != NULL && entry->traced == 0) entry->traced = call->traced;
+  if (entry != NULL && entry->caller == NULL) {
+    entry->caller = mp_model_intern_caller(model, call->caller);
+  }
   for (uint32_t i = 0; i < num_shares; ++i) {
     out_shares[i] = NULL;
     if (entry == NULL || entry->is_here[logical[i]]) continue;
@@ -126,7 +129,7 @@ mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, int64_t
     out_shares[i] = &entry->shares[logical[i]];
   }
   const mp_stamp_t stamp = entry == NULL ? 0 : model_log_stamp(entry);
-  model_log_forget(program, launch, num_shares, logical);
+  model_log_forget(program, call->number, num_shares, logical);
   if (model->num_waiting >= MODEL_LOG_LONG) mp_model_settle(model, false);
   mp_model_unlock(model);
   return stamp;

@@ -43,6 +43,8 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
                                     .available = program->available,
                                     .transfers = program->transfers,
                                     .rhythm = mp_model_rhythm_of(program),
+                                    .num_callers = program->callers.count,
+                                    .callers = program->callers.items,
                                     .books = program->books,
                                     .branches = program->branches,
                                     .unknown_branch = program->model->unknown_branch,
@@ -137,6 +139,7 @@ void mp_model_free_program(mp_model_program_t *program) {
   model_program_free_variants(program);
   mp_replay_release(program->replay);
   for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) MP_ARRAY_FREE(&program->memos[i].spans);
+  MP_ARRAY_FREE(&program->callers);
   mp_arena_release(program->arena);
   mp_program_release(program->adopted);
   mp_free(program);

@@ -261,14 +261,15 @@ static mp_moment_t model_settle_launch(mp_model_t *model, mp_entry_t *entry) {
     model->lost += 1;
     return base;
   }
-  mp_moment_t last = 0, longest = 0;
+  mp_model_caller_books_t call = {.text = entry->caller, .launches = 1};
+  mp_moment_t last = 0;
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     if (!model_settle_takes_part(entry, i)) continue;
     const mp_moment_t end = base + program->ends[i];
     const mp_moment_t taken = program->ends[i] - program->starts[i];
-    longest = mp_moment_later(longest, taken);
-    program->available += taken;
-    program->runs += 1;
+    call.time = mp_moment_later(call.time, taken);
+    call.available += taken;
+    call.runs += 1;
     if (model->is_observed) {
       model->observer.on_launch(model->observer.context, program, (uint32_t)program->ids[i],
                                 entry->traced, base + program->starts[i], end);
@@ -277,7 +278,10 @@ static mp_moment_t model_settle_launch(mp_model_t *model, mp_entry_t *entry) {
     last = mp_moment_later(last, end);
   }
   program->launches += 1;
-  program->time += longest;
+  program->runs += call.runs;
+  program->time += call.time;
+  program->available += call.available;
+  mp_model_add_call(program, &call);
   return last;
 }
 

@@ -137,6 +137,21 @@ static void report_json_put_layers(const mp_report_program_t *row, mp_strbuf_t *
   mp_strbuf_putc(out, ']');
 }
 
+static void report_json_put_callers(const mp_report_program_t *row, mp_strbuf_t *out) {
+  report_json_begin_list("callers", out);
+  for (uint32_t i = 0; i < row->callers.count; ++i) {
+    const mp_report_caller_t *caller = &row->callers.items[i];
+    report_json_key(i == 0 ? "\n    {" : ",\n    {", "at", out);
+    mp_strbuf_put_json(out, mp_str(caller->text));
+    report_json_put_count("launches", caller->launches, out);
+    report_json_put_count("runs", caller->runs, out);
+    report_json_put_time("seconds", caller->time, out);
+    report_json_put_time("available", caller->available, out);
+    mp_strbuf_putc(out, '}');
+  }
+  mp_strbuf_putc(out, ']');
+}
+
 static void report_json_put_copies(const mp_report_program_t *row, mp_strbuf_t *out) {
   report_json_begin_list("host_copies", out);
   for (uint32_t i = 0; i < row->num_copies; ++i) {
@@ -230,6 +245,7 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
       mp_kernel_basis_unsure(table->figures, row->by_figure) * mp_moment_seconds(row->work), out);
   report_json_put_classes(row, out);
   report_json_put_layers(row, out);
+  report_json_put_callers(row, out);
   report_json_put_findings(row, out);
   mp_strbuf_putc(out, '}');
 }

@@ -7,6 +7,56 @@ static mp_status_t report_merge_text(mp_arena_t *arena, const char **text) {
   return *text == NULL ? mp_status_out_of_memory() : NULL;
 }
 
+static mp_report_caller_t *report_merge_find_caller(mp_report_program_t *to, const char *text) {
+  for (uint32_t i = 0; i < to->callers.count; ++i) {
+    if (strcmp(to->callers.items[i].text, text) == 0) return &to->callers.items[i];
+  }
+  return NULL;
+}
+
+// Appends the caller, or adds it to that of the same text.
+static mp_status_t report_merge_caller(mp_arena_t *arena, mp_report_program_t *to,
+                                       const mp_report_caller_t *from) {
+  const char *text = from->text;
+  mp_report_caller_t *row = report_merge_find_caller(to, text);
+  if (row == NULL && to->callers.count >= MP_REPORT_CALLERS - 1) {
+    text = "(others)";
+    row = report_merge_find_caller(to, text);
+  }
+  if (row == NULL) {
+    mp_report_caller_t copy = *from;
+    copy.text = mp_arena_strndup(arena, text, strlen(text));
+    MP_RETURN_IF_NULL(copy.text);
+    return MP_ARRAY_PUSH(arena, &to->callers, copy);
+  }
+  row->launches += from->launches;
+  row->runs += from->runs;
+  row->time += from->time;
+  row->available += from->available;
+  return NULL;
+}
+
+static mp_status_t report_merge_callers(mp_arena_t *arena, mp_report_program_t *to,
+                                        const mp_report_program_t *from) {
+  for (uint32_t i = 0; i < from->callers.count; ++i) {
+    MP_RETURN_IF_ERROR(report_merge_caller(arena, to, &from->callers.items[i]));
+  }
+  return NULL;
+}
+
+// Copies a row's callers to the arena.
+static mp_status_t report_merge_own_callers(mp_arena_t *arena, mp_report_program_t *row) {
+  const mp_report_program_t from = *row;
+  row->callers.items = NULL;
+  row->callers.count = row->callers.capacity = 0;
+  for (uint32_t i = 0; i < from.callers.count; ++i) {
+    mp_report_caller_t copy = from.callers.items[i];
+    MP_RETURN_IF_ERROR(report_merge_text(arena, &copy.text));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, &row->callers, copy));
+  }
+  return NULL;
+}
+
 // Replaces what a row refers to by copies in the arena.
 static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row) {
   MP_RETURN_IF_ERROR(report_merge_text(arena, &row->name));
@@ -42,6 +92,7 @@ static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row)
   row->op = op;
   row->guess = guess;
   row->memory.device.places = row->memory.host.places = NULL;  // the program's
+  MP_RETURN_IF_ERROR(report_merge_own_callers(arena, row));
   MP_RETURN_IF_ERROR(mp_report_findings_own(arena, row));
   return mp_report_copies_own(arena, row);
 }
@@ -129,6 +180,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
   for (int i = 0; i < MP_FIGURE_COUNT; ++i) to->by_figure[i] += from->by_figure[i];
   for (uint32_t i = 0; i < from->num_ops; ++i) report_merge_op(to, &from->op[i]);
   for (uint32_t i = 0; i < from->num_layers; ++i) report_merge_layer(to, &from->layer[i]);
+  MP_RETURN_IF_ERROR(report_merge_callers(arena, to, from));
   to->guessed += from->guessed;
   for (uint32_t i = 0; i < from->num_guesses; ++i) {
     MP_RETURN_IF_ERROR(report_merge_guess(arena, to, &from->guess[i]));

@@ -339,6 +339,21 @@ static const char *report_rows_name(mp_arena_t *arena, mp_str_t name) {
   return copy;
 }
 
+static mp_status_t report_rows_make_callers(const maker_t *m) {
+  const mp_model_program_books_t *books = m->books;
+  for (uint32_t i = 0; i < books->num_callers && i < MP_REPORT_CALLERS; ++i) {
+    const mp_model_caller_books_t *caller = &books->callers[i];
+    const mp_report_caller_t row = {.text = report_rows_name(m->arena, mp_str(caller->text)),
+                                    .launches = caller->launches,
+                                    .runs = caller->runs,
+                                    .time = caller->time,
+                                    .available = caller->available};
+    MP_RETURN_IF_NULL(row.text);
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(m->arena, &m->row->callers, row));
+  }
+  return NULL;
+}
+
 static mp_status_t report_rows_make(const maker_t *m) {
   const mp_model_program_books_t *books = m->books;
   const mp_replay_device_books_t total = mp_books_total(&books->books);
@@ -369,6 +384,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
   MP_RETURN_IF_ERROR(report_rows_make_collectives(m));
   MP_RETURN_IF_ERROR(mp_report_copies_make(m->arena, m->places, books, m->row));
   MP_RETURN_IF_ERROR(report_rows_make_guesses(m));
+  MP_RETURN_IF_ERROR(report_rows_make_callers(m));
   MP_RETURN_IF_ERROR(report_rows_make_layers(m));
   MP_RETURN_IF_ERROR(
       mp_report_findings_make(m->arena, m->places, mp_model_chip(m->model), books, m->row));

@@ -45,13 +45,14 @@ void mp_report_table_sort(mp_report_table_t *table);
 // add up to "work" with "other_work", of which "unsure" rests on estimated or copied parameters,
 // those of "collectives" to "collective" with "other_collective". "classes" are all of "work" by
 // kinds of kernels; their "flops", too, are sums. "layers" are all of it again, by the names of the
-// user's framework; "members" and "first_members" (global ids) of a collective say which devices
-// meet: of its largest group. "guessed" are the branches taken ("branches": how many there are) and
-// rounds gone (0 branches) where a value that is absent decides; "guesses" counts them all. Of
-// programs that a paced or virtual clock has seen twice, "every" is the time from one launch to the
-// next, and "every_host" what of it is the host's own work. "findings" of a program are what could
-// be done otherwise, with times of all its devices, and those of the whole are devices that are
-// slow. Programs are sorted as in the table, all of them.
+// user's framework; "callers" are the places of the script that launched the program, if known,
+// with their launches, runs and times. "members" and "first_members" (global ids) of a collective
+// say which devices meet: of its largest group. "guessed" are the branches taken ("branches": how
+// many there are) and rounds gone (0 branches) where a value that is absent decides; "guesses"
+// counts them all. Of programs that a paced or virtual clock has seen twice, "every" is the time
+// from one launch to the next, and "every_host" what of it is the host's own work. "findings" of a
+// program are what could be done otherwise, with times of all its devices, and those of the whole
+// are devices that are slow. Programs are sorted as in the table, all of them.
 MP_NODISCARD mp_status_t mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_

@@ -72,8 +72,9 @@ static void launch_note(mp_launch_state_t *l, const uint32_t *logical) {
   const uint64_t number = is_whole ? l->claim : executable->set->num_launches[logical[0]];
   mp_model_share_t **shares = l->model_shares;
   for (uint32_t i = 0; i < l->num_shares; ++i) l->inputs[i] = launch_newest_input(l, &l->shares[i]);
-  l->stamp = mp_model_launch(executable->timed, number, l->launch->traced, l->num_shares, logical,
-                             l->inputs, shares);
+  const mp_model_call_t call = {
+      .number = number, .traced = l->launch->traced, .caller = l->launch->caller};
+  l->stamp = mp_model_launch(executable->timed, &call, l->num_shares, logical, l->inputs, shares);
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     mp_launch_share_t *share = &l->shares[i];
     share->run->share = shares[i];

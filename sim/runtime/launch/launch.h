@@ -18,8 +18,8 @@ typedef struct {
   uint32_t num_non_donatable;
   const int64_t *non_donatable;   // parameter numbers that must not be donated this time
   mp_foreign_context_t *context;  // what foreign functions can look up; NULL: nothing
-  // Where the program is called from ("train.py:12"), for messages about a launch that waits for
-  // other processes; borrowed. NULL: unknown.
+  // Where the program is called from ("train.py:12", "blocks.0.up at train.py:12"), for reports and
+  // for messages about a launch that waits for other processes; borrowed. NULL: unknown.
   const char *caller;
   // The processes that the launch is meant for, as the caller's coordinator describes them
   // (mp_endpoint_mean); borrowed, [num_tasks].

@@ -396,3 +396,23 @@ def test_the_pytest_plugin_does_not_warn_of_an_earlier_jax(tmp_path):
   done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path,
                         env=scenario.environment(devices=1))
   assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_launches_are_counted_by_their_label():
+  *_, data = scenario.run("""
+      import json, minipod
+      from minipod import launch_labels
+      step, slot = jax.jit(lambda x: x @ x), launch_labels.slot()
+      x = step(jnp.ones((256, 256)))
+      for label, launches in (("up at train.py:3", 3), ("down at train.py:4", 2), ("up at train.py:3", 1)):
+        slot.value = launch_labels.address(label)
+        for _ in range(launches): x = step(x)
+      slot.value = 0
+      print(json.dumps(minipod.time_report("data")[0]))
+      """, devices=None, MINIPOD_TOPOLOGY="v5e:1x1", MINIPOD_TIME="model").splitlines()
+  step = next(each for each in json.loads(data)["programs"] if each["name"] == "jit__lambda")
+  assert [(each["at"], each["launches"]) for each in step["callers"]] == [
+      ("up at train.py:3", 4), ("down at train.py:4", 2)]
+  assert step["launches"] == 7
+  assert all(each["seconds"] == pytest.approx(step["seconds"] * each["launches"] / 7, rel=1e-6)
+             for each in step["callers"])

@@ -109,7 +109,8 @@ static double launch(world_t *w) {
   assert_ok(meet(w));
   if (mp_faults_take_health(w->faults, &health)) mp_model_set_health(w->timed.model, health);
   mp_model_read(w->timed.model, &before, NULL, NULL);
-  const mp_stamp_t stamp = mp_model_launch(w->timed.program, ++number, 0, 4, k_four, none, shares);
+  const mp_stamp_t stamp = mp_model_launch(w->timed.program, &(mp_model_call_t){.number = ++number},
+                                           4, k_four, none, shares);
   mp_model_get(w->timed.model, 0, 0, stamp);
   mp_model_read(w->timed.model, &after, NULL, NULL);
   assert_int_equal(after.lost, 0);

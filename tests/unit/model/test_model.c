@@ -149,7 +149,8 @@ static void test_pace_of_what_is_not_known_yet(void **state) {
   const uint32_t logical[] = {0};
   const mp_stamp_t none[] = {0};
   mp_model_share_t *share;
-  const mp_stamp_t stamp = mp_model_launch(t.program, 1, 0, 1, logical, none, &share);
+  const mp_stamp_t stamp =
+      mp_model_launch(t.program, &(mp_model_call_t){.number = 1}, 1, logical, none, &share);
   double moment;
   assert_false(mp_model_due(t.model, stamp, &moment));
   mp_path_add(mp_model_share_path(share), 1, 1, 1);
@@ -176,7 +177,7 @@ static double time_of_loop(timed_t *t, uint32_t rounds) {
   const mp_stamp_t none[] = {0};
   mp_model_share_t *share;
   const mp_moment_t before = read_books(t).now;
-  (void)mp_model_launch(t->program, 1, 0, 1, logical, none, &share);
+  (void)mp_model_launch(t->program, &(mp_model_call_t){.number = 1}, 1, logical, none, &share);
   assert_non_null(share);
   for (uint32_t i = 0; i < rounds; ++i) mp_path_add(mp_model_share_path(share), 1, 0, 1);
   mp_path_add(mp_model_share_path(share), 1, 1, 1);
@@ -211,7 +212,7 @@ static void test_one_by_one(void **state) {
   const uint32_t order[] = {2, 0, 3, 1};
   for (uint32_t i = 0; i < 4; ++i) {
     mp_model_share_t *share;
-    (void)mp_model_launch(t.program, 77, 0, 1, &order[i], none, &share);
+    (void)mp_model_launch(t.program, &(mp_model_call_t){.number = 77}, 1, &order[i], none, &share);
   }
   const mp_model_books_t books = read_books(&t);
   assert_int_equal(books.launches, 2);
@@ -229,13 +230,13 @@ static void test_awaited(void **state) {
   const mp_stamp_t none[] = {0};
   mp_model_share_t *shares[2], *share;
   assert_true(mp_model_await(t.model, 0));
-  (void)mp_model_launch(t.program, 1, 0, 1, ids, none, &shares[0]);
+  (void)mp_model_launch(t.program, &(mp_model_call_t){.number = 1}, 1, ids, none, &shares[0]);
   assert_false(mp_model_await(t.model, 0));
   mp_program_t *device_program = compile_text(k_all_reduce);
   mp_model_program_t *sum;
   assert_ok(mp_model_program_create(t.model, device_program, 4, ids, &sum));
-  (void)mp_model_launch(sum, 1, 0, 1, ids, none, &share);
-  (void)mp_model_launch(t.program, 2, 0, 1, ids, none, &shares[1]);
+  (void)mp_model_launch(sum, &(mp_model_call_t){.number = 1}, 1, ids, none, &share);
+  (void)mp_model_launch(t.program, &(mp_model_call_t){.number = 2}, 1, ids, none, &shares[1]);
   for (uint32_t i = 0; i < 2; ++i) mp_path_add(mp_model_share_path(shares[i]), 1, 1, 1);
   assert_false(mp_model_await(t.model, 0));
   mp_model_share_end(shares[0]);
@@ -251,7 +252,8 @@ static void launch_some(mp_model_program_t *program, uint64_t number, uint32_t c
   const mp_stamp_t none[4] = {0};
   mp_model_share_t *shares[4];
   for (uint32_t i = 0; i < count; ++i) {
-    (void)mp_model_launch(program, number, 0, 1, &logical[i], &none[i], &shares[i]);
+    (void)mp_model_launch(program, &(mp_model_call_t){.number = number}, 1, &logical[i], &none[i],
+                          &shares[i]);
     assert_null(shares[i]);
   }
 }
@@ -339,7 +341,8 @@ static void test_one_device_alone(void **state) {
   for (uint32_t i = 0; i < 3; ++i) {
     mp_model_share_t *share;
     double due;
-    const mp_stamp_t stamp = mp_model_launch(t.program, 10 + i, 0, 1, &order[i], none, &share);
+    const mp_stamp_t stamp = mp_model_launch(t.program, &(mp_model_call_t){.number = 10 + i}, 1,
+                                             &order[i], none, &share);
     assert_true(mp_model_due(t.model, stamp, &due));  // no other device is waited for
   }
   mp_model_books_t books;

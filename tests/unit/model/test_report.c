@@ -61,7 +61,8 @@ static void run_text(reported_t *r, const char *text, uint32_t launches) {
   for (uint32_t i = 0; i < launches; ++i) {
     const mp_stamp_t none[4] = {0};
     mp_model_share_t *shares[4];
-    (void)mp_model_launch(program, i + 1, 700, 4, ids, none, shares);
+    (void)mp_model_launch(program, &(mp_model_call_t){.number = i + 1, .traced = 700}, 4, ids, none,
+                          shares);
   }
   mp_model_program_release(program, device_program);
 }
@@ -191,7 +192,7 @@ static void run_choice(reported_t *r, uint64_t choice) {
   const uint32_t ids[] = {0};
   const mp_stamp_t none[] = {0};
   assert_ok(mp_model_program_create(r->model, device_program, 1, ids, &program));
-  (void)mp_model_launch(program, 1, 0, 1, ids, none, &share);
+  (void)mp_model_launch(program, &(mp_model_call_t){.number = 1}, 1, ids, none, &share);
   assert_non_null(share);
   mp_path_add(mp_model_share_path(share), 1, choice, 1);
   mp_model_share_end(share);
@@ -226,6 +227,60 @@ static void too_many_programs_are_others(void **state) {
   assert_int_equal(rows.programs.items[0].launches, 2);
   assert_int_equal(rows.programs.items[MP_REPORT_PROGRAMS].launches, 500);
   mp_arena_release(arena);
+}
+
+static void expect_json(reported_t *r, const char *text) {
+  mp_strbuf_t out;
+  mp_strbuf_init(&out);
+  assert_ok(mp_report_print_json(r->report, &out));
+  if (strstr(mp_strbuf_text(&out), text) == NULL) {
+    fail_msg("'%s' is not in:\n%s", text, mp_strbuf_text(&out));
+  }
+  mp_strbuf_deinit(&out);
+}
+
+// Compiles a program, launches it from `count` places in turn, twice, and releases it. `places`
+// NULL: from places that are all different.
+static void run_from(reported_t *r, uint32_t count, const char *const *places) {
+  mp_program_t *device_program = compile_text(k_program);
+  mp_model_program_t *program = NULL;
+  const uint32_t ids[] = {0, 1, 2, 3};
+  assert_ok(mp_model_program_create(r->model, device_program, 4, ids, &program));
+  for (uint32_t i = 0; i < 2 * count; ++i) {
+    char text[32];
+    (void)snprintf(text, sizeof(text), "layer%u", i % count);
+    const mp_model_call_t call = {.number = i + 1,
+                                  .caller = places == NULL ? text : places[i % count]};
+    const mp_stamp_t none[4] = {0};
+    mp_model_share_t *shares[4];
+    (void)mp_model_launch(program, &call, 4, ids, none, shares);
+  }
+  mp_model_program_release(program, device_program);
+}
+
+static void launches_are_counted_by_place(void **state) {
+  (void)state;
+  static const char *const places[] = {"up at train.py:3", "down\x1b at train.py:4", "", NULL};
+  static const char *const more[] = {"down\x1b at train.py:4", "head at train.py:9"};
+  reported_t r = report_begin(0, NULL);
+  run_from(&r, 4, places);
+  expect_json(&r,
+              "\"at\": \"up at train.py:3\", \"launches\": 2, \"runs\": 8, \"seconds\": 0.0015");
+  run_from(&r, 2, more);  // the same program again
+  expect_json(&r, "\"launches\": 12, \"runs\": 48, ");
+  expect_json(&r, "\"at\": \"up at train.py:3\", \"launches\": 2, \"runs\": 8, ");
+  expect_json(&r, "\"at\": \"down\\\\x1b at train.py:4\", \"launches\": 4, \"runs\": 16, ");
+  expect_json(&r, "\"at\": \"head at train.py:9\", \"launches\": 2, \"runs\": 8, ");
+  report_end(&r);
+}
+
+static void too_many_places_are_others(void **state) {
+  (void)state;
+  reported_t r = report_begin(0, NULL);
+  run_from(&r, 1100, NULL);
+  expect_json(&r, "\"at\": \"layer1022\", \"launches\": 2, ");
+  expect_json(&r, "\"at\": \"(others)\", \"launches\": 154, ");
+  report_end(&r);
 }
 
 static uint32_t g_launches;
@@ -379,10 +434,16 @@ static void files_are_whole(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_are_readable),  cmocka_unit_test(programs_that_go_stay_in_the_table),
-      cmocka_unit_test(a_line_is_one_row),     cmocka_unit_test(short_programs_are_one_line),
-      cmocka_unit_test(guesses_are_reported),  cmocka_unit_test(too_many_programs_are_others),
-      cmocka_unit_test(observers_come_and_go), cmocka_unit_test(messages_are_delivered_in_order),
+      cmocka_unit_test(numbers_are_readable),
+      cmocka_unit_test(programs_that_go_stay_in_the_table),
+      cmocka_unit_test(a_line_is_one_row),
+      cmocka_unit_test(short_programs_are_one_line),
+      cmocka_unit_test(guesses_are_reported),
+      cmocka_unit_test(launches_are_counted_by_place),
+      cmocka_unit_test(too_many_places_are_others),
+      cmocka_unit_test(too_many_programs_are_others),
+      cmocka_unit_test(observers_come_and_go),
+      cmocka_unit_test(messages_are_delivered_in_order),
       cmocka_unit_test(files_are_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,8 +56,8 @@ static inline mp_stamp_t time_launch(timed_t *t, uint32_t count, const mp_stamp_
   const mp_stamp_t none[4] = {0};
   mp_model_share_t *shares[4];
   static uint64_t number = 0;
-  const mp_stamp_t stamp = mp_model_launch(t->program, ++number, 0, count, logical,
-                                           inputs == NULL ? none : inputs, shares);
+  const mp_stamp_t stamp = mp_model_launch(t->program, &(mp_model_call_t){.number = ++number},
+                                           count, logical, inputs == NULL ? none : inputs, shares);
   for (uint32_t i = 0; i < count; ++i) assert_null(shares[i]);
   return stamp;
 }
