@@ -8,6 +8,7 @@
 
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
+#include "sim/passes/scan.h"
 
 enum {
   MP_INLINE_MAX_OPS = 1 << 20,
@@ -211,7 +212,60 @@ static mp_status_t inline_copy_kernel(inliner_t *inliner, const mp_op_t *op, con
   return inline_put_copy(inliner, op, &spec, to);
 }
 
+// ---- scans ----
+
+typedef struct {
+  inliner_t *inliner;
+  uint32_t depth;
+} inline_scan_t;
+
+static mp_status_t inline_copy_scan_region(void *context, const mp_block_t *region,
+                                           mp_value_t *const *args, mp_block_t *to,
+                                           mp_value_t **out_results) {
+  const inline_scan_t *scan = context;
+  for (uint32_t i = 0; i < region->num_args; ++i) {
+    scan->inliner->map[region->args[i].id] = args[i];
+  }
+  mp_op_t *end = NULL;
+  MP_RETURN_IF_ERROR(inline_copy_block(scan->inliner, region, to, scan->depth + 1, &end));
+  for (uint32_t i = 0; end != NULL && i < end->num_operands; ++i) {
+    out_results[i] = inline_mapped(scan->inliner, end->operands[i]);
+  }
+  return NULL;
+}
+
+static mp_status_t inline_copy_scan(inliner_t *inliner, const mp_op_t *op, const mp_block_t *body,
+                                    mp_block_t *to, uint32_t depth) {
+  inline_scan_t context = {inliner, depth};
+  mp_scan_t scan = {.module = inliner->module,
+                    .op = op,
+                    .copy_region = inline_copy_scan_region,
+                    .context = &context};
+  mp_value_t **operands = NULL;
+  mp_value_t **results = MP_ARENA_ARRAY(inliner->module->arena, mp_value_t *, op->num_results);
+  const mp_type_t **types = NULL;
+  bool is_made = false;
+  MP_RETURN_IF_NULL(results);
+  MP_RETURN_IF_ERROR(inline_copy_operands(inliner, op, &operands, &types));
+  MP_RETURN_IF_ERROR(inline_loc(inliner, op, &scan.loc));
+  scan.operands = operands;
+  MP_RETURN_IF_ERROR(mp_scan_make(&scan, to, results, &is_made));
+  if (!is_made) return inline_copy_body(inliner, op, body, to, depth);
+  for (uint32_t i = 0; i < op->num_results; ++i) inliner->map[op->results[i].id] = results[i];
+  return NULL;
+}
+
 // ---- ops ----
+
+// What takes the place of a call.
+static mp_status_t inline_copy_call(inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
+                                    uint32_t depth) {
+  const mp_func_t *callee = NULL;
+  MP_RETURN_IF_ERROR(inline_find_callee(inliner, op, &callee));
+  if (inline_is_kernel(op)) return inline_copy_kernel(inliner, op, callee->body, to, depth);
+  if (mp_scan_is(op)) return inline_copy_scan(inliner, op, callee->body, to, depth);
+  return inline_copy_body(inliner, op, callee->body, to, depth);
+}
 
 // Copies an op that stays, with its regions; its operands become the copies.
 static mp_status_t inline_copy_op(inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
@@ -264,10 +318,7 @@ static mp_status_t inline_copy_block(inliner_t *inliner, const mp_block_t *from,
       return NULL;
     }
     if (op->code == MP_OP_CALL || op->code == MP_OP_COMPOSITE) {
-      const mp_func_t *callee = NULL;
-      MP_RETURN_IF_ERROR(inline_find_callee(inliner, op, &callee));
-      MP_RETURN_IF_ERROR((inline_is_kernel(op) ? inline_copy_kernel : inline_copy_body)(
-          inliner, op, callee->body, to, depth));
+      MP_RETURN_IF_ERROR(inline_copy_call(inliner, op, to, depth));
     } else if (op->code == MP_OP_SDY_NAMED_COMPUTATION) {
       MP_RETURN_IF_ERROR(inline_copy_body(inliner, op, op->regions[0], to, depth));
     } else {
