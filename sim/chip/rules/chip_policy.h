@@ -1,50 +1,37 @@
-// What the compilers of chips do differently: a row for each. No other code outside of fuse/, which
-// has policies of its own, asks which compiler it is.
+// What the compilers of chips do differently. No other code outside of fuse/, which has policies of
+// its own, asks which compiler it is.
 #ifndef MINIPOD_SIM_CHIP_RULES_CHIP_POLICY_H_
 #define MINIPOD_SIM_CHIP_RULES_CHIP_POLICY_H_
 
 #include "topology/figures/figures.h"
 
+// X(what it does, no compiler described, libtpu 0.0.52, XLA for GPUs, what that means and why)
+// clang-format off
+#define MP_CHIP_POLICY(X) \
+  X(has_tiles, 0, 1, 0, "arrays are in tiles of 8 x 128, like registers; in these layouts a transpose alone moves nothing") \
+  X(calls_libraries, 0, 0, 1, "cuBLAS and cuDNN have rates of their own, and read each matrix as contiguous memory") \
+  X(expands_ops, 0, 0, 1, "random bits and select_and_scatter are several kernels, with arrays in HBM between them") \
+  X(expands_linalg, 0, 1, 0, "Cholesky and LU: a matrix at a time, with matmuls between blocks of columns; libraries take several") \
+  X(sorts_scatters, 0, 1, 0, "indices of sums are sorted first, because a core adds updates one by one") \
+  X(reaches_rates, 0, 1, 1, "kernels reach the rates of the chip's file, which were found with this compiler") \
+  X(sums_in_place, 0, 1, 1, "a reduction may write its result over what it has added up") \
+  X(keeps_results_apart, 0, 1, 0, "of main's results only updates are written over operands") \
+  X(starts_collectives, 0, 0, 1, "each collective has a start and an end, on a stream of its own") \
+  X(decomposes_collectives, 0, 1, 0, "gathers and scatters of matmuls are rings that these hide; of the others only permutes are async") \
+  X(combines_gathers, 1, 0, 1, "gathers and scatters are combined, too, and not only all_reduces") \
+  X(starts_host_copies, 0, 1, 1, "each host copy has a start and an end") \
+  X(fetches_early, 0, 1, 0, "with several devices, loops fetch from the host one iteration early, to overlap the copy") \
+  X(counts_rounds, 0, 1, 1, "a known trip count needs no kernels for the loop's condition") \
+  X(splits_complex, 0, 1, 0, "two kernels extract the real and imaginary parts of complex arguments") \
+  X(copies_carried, 0, 1, 1, "a carried value is copied if it is a matmul operand of the kernel that writes the next one over it") \
+  X(copies_moved, 0, 0, 1, "also if it is read at other places than written, as threads have no order; else beside updates in place")
+// clang-format on
+
 typedef struct {
-  // ---- layout, spaces, cost ----
-  // Arrays are in tiles of 8 x 128, the shape of a register. Layouts say which dimensions are in
-  // them, so a transpose alone moves nothing.
-  bool has_tiles;
-  // Matmuls and attention are calls of libraries, which have their own rates, and which read each
-  // matrix as contiguous memory.
-  bool calls_libraries;
-  // Random bits and select_and_scatter become several kernels, with arrays between them.
-  bool expands_ops;
-  // Cholesky and LU become kernels that take one matrix of a batch after the other, with matmuls
-  // between blocks of columns. Libraries take several matrices at a time.
-  bool expands_linalg;
-  // Indices of sums are sorted first, because a core adds updates one by one.
-  bool sorts_scatters;
-  // Kernels reach the rates of the chip's file, which were found with this compiler.
-  bool reaches_rates;
-
-  // ---- memory ----
-  uint32_t allocation;       // allocations begin at multiples of so many bytes
-  bool sums_in_place;        // a reduction may write its result over what it has added up
-  bool keeps_results_apart;  // of main's results only updates are written over operands
-
-  // ---- schedule ----
-  bool starts_collectives;      // each collective has a start and an end
-  bool decomposes_collectives;  // gathers and scatters of matmuls are rings; only permutes start
-  bool combines_gathers;        // combines gathers and scatters, and not only all_reduces
-  bool starts_host_copies;      // each host copy has a start and an end
-  // With several devices, a loop fetches from the host one iteration early, to hide the copy.
-  bool fetches_early;
-
-  // ---- steps ----
-  bool counts_rounds;   // a known trip count needs no kernels for the loop's condition
-  bool splits_complex;  // two kernels extract real and imaginary parts of complex arguments
-  // The next value that a loop carries is written over this one, which is copied first if its
-  // kernel still reads it: as a matmul operand, or beside an array that it updates in place.
-  bool copies_carried;
-  // The same, but beside any read at another place than the one that is written: threads of a GPU
-  // have no order.
-  bool copies_moved;
+#define MP_CHIP_POLICY_MEMBER(name, ...) bool name;
+  MP_CHIP_POLICY(MP_CHIP_POLICY_MEMBER)
+#undef MP_CHIP_POLICY_MEMBER
+  uint32_t allocation;  // allocations begin at multiples of so many bytes
 } mp_chip_policy_t;
 
 extern const mp_chip_policy_t mp_chip_policies[MP_CHIP_COMPILER_COUNT];
