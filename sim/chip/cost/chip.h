@@ -37,6 +37,11 @@ MP_NODISCARD mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *
 // The kind of rate for matmuls of elements of this type.
 mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype);
 
+// Simple operations per second on 32-bit numbers: additions, comparisons, selections.
+static inline double mp_vector_rate(const mp_chip_t *chip) {
+  return chip->vector_flops * mp_figure_or(chip->figures.vector_share, 1);
+}
+
 // What a kernel that moves so many bytes waits for its memory with nothing beside: its latency, and
 // the first window that is read and the last one that is written.
 double mp_chip_memory_latency(const mp_chip_t *chip, double bytes);

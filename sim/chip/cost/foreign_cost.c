@@ -3,7 +3,6 @@
 
 #include "sim/chip/cost/attention_cost.h"
 #include "sim/chip/cost/irregular_cost.h"
-#include "sim/chip/cost/vector_cost.h"
 #include "sim/work/foreign_text.h"
 
 // The work of a kernel in all steps of its grid.

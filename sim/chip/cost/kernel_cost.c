@@ -248,7 +248,7 @@ static double kernel_cost_least(const mp_chip_t *chip, const mp_chip_fusions_t *
   const double elements = kernel_cost_computed(chip, fusions, fusion, MP_CHIP_FUSION_LHS) +
                           kernel_cost_computed(chip, fusions, fusion, MP_CHIP_FUSION_RHS);
   // The steps of a ragged_dot skip rows instead of masking them.
-  if (elements == 0 || fusion->ragged.groups > 0 || !mp_matmul_is_tpu(chip)) return 0;
+  if (elements == 0 || fusion->ragged.groups > 0 || !mp_matmul_has_windows(chip)) return 0;
   const double each =
       mp_figure_or(chip->figures.vmem_store, 0) / MP_TILE_ELEMENTS + 1 / mp_vector_rate(chip);
   return elements * each + bytes / mp_matmul_bandwidth(chip) + chip->op_latency;

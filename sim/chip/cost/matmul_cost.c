@@ -43,8 +43,8 @@ double mp_matmul_plain_seconds(const mp_chip_t *chip, const mp_work_matmul_t *ma
 double mp_matmul_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel) {
   MP_ASSERT(kernel->efficiency > 0 && kernel->efficiency <= 1);
   const bool has_unit = matmul_cost_has_unit(kernel->matmul->dtype);
-  if (has_unit && mp_matmul_is_tpu(chip)) return mp_matmul_tpu_seconds(chip, kernel);
-  if (has_unit && mp_matmul_is_gpu(chip)) return mp_matmul_gpu_seconds(chip, kernel);
+  if (has_unit && mp_matmul_has_windows(chip)) return mp_matmul_tpu_seconds(chip, kernel);
+  if (has_unit && mp_matmul_has_waves(chip)) return mp_matmul_gpu_seconds(chip, kernel);
   const double seconds = mp_matmul_plain_seconds(chip, kernel->matmul);
   const double beside = fmax(kernel->vector_seconds, kernel->bytes / chip->memory_bandwidth);
   return fmax(seconds, beside) / kernel->efficiency + chip->op_latency;

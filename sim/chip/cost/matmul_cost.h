@@ -57,10 +57,11 @@ static inline double mp_matmul_near_write(const mp_chip_t *chip, bool is_narrow)
   return near->each[i] / write->each[i];
 }
 
-bool mp_matmul_is_gpu(const mp_chip_t *chip);
+// Whether the chip has the parameters of waves of tiles, or of windows.
+bool mp_matmul_has_waves(const mp_chip_t *chip);
 double mp_matmul_gpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel);
 
-bool mp_matmul_is_tpu(const mp_chip_t *chip);
+bool mp_matmul_has_windows(const mp_chip_t *chip);
 double mp_matmul_tpu_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel);
 // Of a matmul that makes an operand of another one in its kernel; without a launch.
 double mp_matmul_inner_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul,

@@ -27,7 +27,7 @@ typedef struct {
   double units;
 } matmul_gpu_t;
 
-bool mp_matmul_is_gpu(const mp_chip_t *chip) {
+bool mp_matmul_has_waves(const mp_chip_t *chip) {
   return chip->figures.matmul_bf16.count == MP_MATMUL_GPU_COUNT;
 }
 

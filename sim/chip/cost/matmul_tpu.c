@@ -3,7 +3,7 @@
 
 #include "sim/chip/cost/matmul_tpu_impl.h"
 
-bool mp_matmul_is_tpu(const mp_chip_t *chip) {
+bool mp_matmul_has_windows(const mp_chip_t *chip) {
   return chip->figures.matmul_tile.count == 3;
 }
 

@@ -58,7 +58,7 @@ mp_kernel_time_t mp_ring_time(const mp_chip_t *chip, const mp_chip_fusions_t *fu
                               const mp_ring_matmul_t *ring) {
   mp_kernel_time_t time = mp_kernel_time(chip, fusions, fusion, bytes);
   const mp_work_matmul_t *matmul = &fusion->work.matmul;
-  if (ring->kind == MP_RING_NONE || matmul->batch <= 0 || !mp_matmul_is_tpu(chip)) return time;
+  if (ring->kind == MP_RING_NONE || matmul->batch <= 0 || !mp_matmul_has_windows(chip)) return time;
   MP_ASSERT(ring->members > 1);
   const ring_cost_t cost = ring_cost_of(chip, matmul, bytes, ring);
   double seconds = cost.parts * ring_cost_part(chip, &cost, fusion, bytes, ring);

@@ -3,7 +3,6 @@
 
 #include "sim/base/assert.h"
 #include "sim/chip/cost/irregular_cost.h"
-#include "sim/chip/cost/vector_cost.h"
 #include "sim/chip/layout/tile_layout.h"
 #include "sim/chip/rules/chip_rules.h"
 

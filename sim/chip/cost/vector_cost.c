@@ -102,10 +102,6 @@ static double vector_cost_operations(const mp_chip_t *chip, const mp_op_t *op) {
   return work.vector_flops + work.vector_transcendentals * chip->transcendental_flops;
 }
 
-double mp_vector_rate(const mp_chip_t *chip) {
-  return chip->vector_flops * mp_figure_or(chip->figures.vector_share, 1);
-}
-
 double mp_vector_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   return vector_cost_operations(chip, op) / mp_vector_rate(chip);
 }

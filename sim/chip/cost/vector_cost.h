@@ -8,9 +8,6 @@
 #include "sim/chip/cost/chip.h"
 #include "sim/chip/fuse/chip_fusion.h"
 
-// Simple operations per second on 32-bit numbers: additions, comparisons, selections.
-double mp_vector_rate(const mp_chip_t *chip);
-
 // The simple operations of a function on elements, such as a reduction's; at least one per element.
 double mp_vector_region_operations(const mp_chip_t *chip, const mp_block_t *region, double times);
 
