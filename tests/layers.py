@@ -174,7 +174,8 @@ KNOWS = {
                         "sim/runtime/parcels", "sim/runtime/runs", "pjrt/c_api", "pjrt", "pjrt/package"],
     "pjrt/command": [*IR, "sim/ir/print", "sim/ir/verify", "sim/ir/compare", "sim/readers", "sim/readers/text", "sim/passes", "sim/spmd/gspmd",
                      "sim/spmd/propagation", "sim/spmd/rules", "sim/plan", "collectives", "topology", "topology/figures", *NETWORK, "sim/model/faults",
-                     "sim/model/picture", "sim/model/clock", "sim/chip/print", "sim/chip/rules", "sim/runtime/buffers", "sim/runtime/devices", "pjrt/c_api", "pjrt", "pjrt/compile", "pjrt/package",
+                     "sim/model/picture", "sim/model/clock", "sim/chip", "sim/chip/print", "sim/chip/rules",
+                     "sim/runtime/buffers", "sim/runtime/devices", "pjrt/c_api", "pjrt", "pjrt/compile", "pjrt/package",
                      "pjrt/plugin"],
     "pjrt/plugin": [*CORE, "pjrt/c_api", "pjrt", "pjrt/extensions", "pjrt/package"],
 }

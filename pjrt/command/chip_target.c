@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/chip/chip_compile.h"
 #include "sim/chip/rules/chip_rules.h"
 
 // ---- pods ----
@@ -62,12 +63,26 @@ static mp_status_t chip_target_make_program(const mp_chip_target_t *target,
   return status;
 }
 
+// Adds to the request what a text of kernels needs, in `arena`.
+static mp_status_t chip_target_add_kernels(mp_chip_print_request_t *request, mp_arena_t *arena) {
+  const mp_chip_t *chip = request->chip;
+  const mp_program_t *program = request->chip_program->program;
+  mp_chip_fusions_t *fusions = MP_ARENA_NEW(arena, mp_chip_fusions_t);
+  MP_RETURN_IF_NULL(fusions);
+  // A chip program keeps only what replays need, so they are found again.
+  MP_RETURN_IF_ERROR(mp_chip_make_fusions(program->partitioned, &chip->figures, arena, fusions));
+  request->fusions = fusions;
+  if (request->stage != MP_CHIP_STAGE_COST) return NULL;
+  // Without links no collective overlaps, so kernels are in the order of the program.
+  return mp_chip_program_create(chip, program, NULL, arena, &request->chip_program);
+}
+
 static mp_status_t chip_target_print(const mp_chip_target_t *target, const mp_chip_look_t *look,
                                      const char *file, mp_model_program_t *timed,
                                      mp_strbuf_t *out) {
   mp_model_estimate_t estimate;
   MP_RETURN_IF_ERROR(mp_model_program_estimate(timed, &estimate));
-  const mp_chip_print_request_t request = {
+  mp_chip_print_request_t request = {
       .chip = mp_model_chip(target->model),
       .chip_program = mp_model_program_chip(timed),
       .file = file,
@@ -79,8 +94,16 @@ static mp_status_t chip_target_print(const mp_chip_target_t *target, const mp_ch
       .stage = look->stage,
       .is_structure = look->is_structure,
   };
-  if (look->form == MP_CHIP_TEXT) return mp_chip_print_text(&request, out);
-  return mp_chip_print_json(&request, look->form == MP_CHIP_JSON, out);
+  mp_arena_t *arena;
+  MP_RETURN_IF_ERROR(mp_arena_create(&arena));
+  const bool has_kernels = look->form == MP_CHIP_TEXT || look->form == MP_CHIP_JSON;
+  mp_status_t status = has_kernels ? chip_target_add_kernels(&request, arena) : NULL;
+  if (status == NULL) {
+    (look->form == MP_CHIP_TEXT ? mp_chip_print_text : mp_chip_print_json)(&request, out);
+    status = mp_strbuf_status(out);
+  }
+  mp_arena_release(arena);
+  return status;
 }
 
 static mp_status_t chip_target_run(const mp_chip_target_t *target, const mp_chip_look_t *look,

@@ -24,13 +24,14 @@ bool mp_chip_stage_from_name(mp_str_t name, mp_chip_stage_t *out_stage);
 
 typedef struct {
   const mp_chip_t *chip;
-  const mp_chip_program_t *chip_program;
-  const char *file;         // of the program; borrowed
-  const char *target;       // the pod as the user names it; borrowed
-  uint32_t num_devices;     // of the program
-  double seconds;           // per launch on an idle pod (mp_model_program_estimate)
-  double work_seconds;      // `seconds` without collectives
-  const double *by_figure;  // of these, by the parameter that decides each kernel
+  const mp_chip_program_t *chip_program;  // after `stage`
+  const mp_chip_fusions_t *fusions;       // of it (mp_chip_make_fusions); NULL: no kernels in JSON
+  const char *file;                       // of the program; borrowed
+  const char *target;                     // the pod as the user names it; borrowed
+  uint32_t num_devices;                   // of the program
+  double seconds;                         // per launch on an idle pod (mp_model_program_estimate)
+  double work_seconds;                    // `seconds` without collectives
+  const double *by_figure;                // of these, by the parameter that decides each kernel
   mp_chip_stage_t stage;
   bool is_structure;  // leaves times out
 } mp_chip_print_request_t;
@@ -38,14 +39,11 @@ typedef struct {
 // Appends the program after `stage` as text: a line per kernel or collective,
 // then a line per array that the kernel reads or writes. Values have their
 // numbers in the partitioned module (mp_module_number_values), arguments first.
-// Errors: those of making a chip program.
-MP_NODISCARD mp_status_t mp_chip_print_text(const mp_chip_print_request_t *request,
-                                            mp_strbuf_t *out);
+void mp_chip_print_text(const mp_chip_print_request_t *request, mp_strbuf_t *out);
 
 // Appends a JSON object for the complete program, on one line: its totals of
-// seconds, kernels and memory, and its collectives by kind. With `has_kernels`
-// also each kernel. Units are seconds and bytes.
-MP_NODISCARD mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request,
-                                            bool has_kernels, mp_strbuf_t *out);
+// seconds, kernels and memory, and its collectives by kind. With fusions also
+// each kernel. Units are seconds and bytes.
+void mp_chip_print_json(const mp_chip_print_request_t *request, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_CHIP_PRINT_CHIP_PRINT_H_

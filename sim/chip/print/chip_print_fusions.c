@@ -1,15 +1,6 @@
 // Fusions: their ops, and the arrays that they read and write.
 #include "sim/base/assert.h"
-#include "sim/chip/chip_compile.h"
 #include "sim/chip/print/chip_print_impl.h"
-
-mp_status_t mp_chip_print_start(const mp_chip_print_request_t *request, mp_strbuf_t *out,
-                                mp_chip_print_t *p) {
-  *p = (mp_chip_print_t){.request = request, .chip_program = request->chip_program, .out = out};
-  MP_RETURN_IF_ERROR(mp_arena_create(&p->arena));
-  return mp_chip_make_fusions(p->chip_program->program->partitioned, &request->chip->figures,
-                              p->arena, &p->fusions);
-}
 
 const char *mp_chip_print_space(mp_space_t space) {
   static const char *const names[] = {[MP_SPACE_HBM] = "HBM",
@@ -30,7 +21,7 @@ void mp_chip_print_layout(mp_tile_layout_t layout, mp_strbuf_t *out) {
 // copy, if it reads one. Only the stages `layout` and `memory` have it.
 static void chip_print_fusions_layout(const mp_chip_print_t *p,
                                       const mp_chip_fusion_access_t *access) {
-  const mp_layouts_t *layouts = &p->fusions.layouts;
+  const mp_layouts_t *layouts = &p->fusions->layouts;
   const mp_chip_stage_t stage = p->request->stage;
   if (stage != MP_CHIP_STAGE_LAYOUT && stage != MP_CHIP_STAGE_MEMORY) return;
   if (layouts->num_values == 0) return;  // GPUs have no tiles
@@ -56,9 +47,9 @@ static void chip_print_fusions_access(const mp_chip_print_t *p,
 }
 
 void mp_chip_print_members(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion) {
-  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&p->fusions, fusion);
+  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(p->fusions, fusion);
   mp_strbuf_puts(p->out, "      ops");
-  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(&p->fusions, fusion, &m);) {
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(p->fusions, fusion, &m);) {
     mp_strbuf_putc(p->out, ' ');
     if (m->op->num_results > 0) {
       mp_chip_print_value(&m->op->results[0], p->out);

@@ -10,18 +10,13 @@
 // The state of printing a program.
 typedef struct {
   const mp_chip_print_request_t *request;
-  const mp_chip_program_t *chip_program;  // after the stage
+  const mp_chip_program_t *chip_program;  // of the request
+  const mp_chip_fusions_t *fusions;       // of the request
   mp_strbuf_t *out;
-  // The fusions, recomputed: the chip program keeps only what replays need.
-  mp_arena_t *arena;
-  mp_chip_fusions_t fusions;
 } mp_chip_print_t;
 
 // ---- chip_print_fusions.c ----
 
-// Begins to print. The caller releases `arena`, in case of errors, too.
-MP_NODISCARD mp_status_t mp_chip_print_start(const mp_chip_print_request_t *request,
-                                             mp_strbuf_t *out, mp_chip_print_t *p);
 // Where a value is while the kernel runs: "HBM", "VMEM" ... (a constant).
 const char *mp_chip_print_space(mp_space_t space);
 // Appends the number of a value: "%12".

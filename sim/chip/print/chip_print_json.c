@@ -55,11 +55,11 @@ static void chip_print_json_access(const mp_chip_print_t *p, const mp_chip_fusio
 
 static void chip_print_json_fusion(const mp_chip_print_t *p, const mp_chip_fusion_t *fusion) {
   mp_strbuf_puts(p->out, ", \"ops\": [");
-  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(&p->fusions, fusion, &m);) {
+  for (const mp_chip_fusion_member_t *m = NULL; mp_chip_fusion_visit(p->fusions, fusion, &m);) {
     mp_strbuf_put_json(p->out, mp_str(mp_op_short_name(m->op)));
     if (m->next != MP_CHIP_FUSION_NONE) mp_strbuf_puts(p->out, ", ");
   }
-  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(&p->fusions, fusion);
+  const mp_chip_fusion_access_t *access = mp_chip_fusion_accesses(p->fusions, fusion);
   mp_strbuf_puts(p->out, "], \"reads\": [");
   for (uint32_t i = 0; i < fusion->num_reads; ++i) chip_print_json_access(p, access++, i == 0);
   mp_strbuf_puts(p->out, "], \"writes\": [");
@@ -80,15 +80,14 @@ static void chip_print_json_kernels(const mp_chip_print_t *p) {
     chip_print_json_number("bytes", kernel->bytes, out);
     chip_print_json_number("flops", kernel->flops, out);
     if (kernel->fusion != 0) {
-      chip_print_json_fusion(p, &p->fusions.fusions.items[kernel->fusion - 1]);
+      chip_print_json_fusion(p, &p->fusions->fusions.items[kernel->fusion - 1]);
     }
     mp_strbuf_putc(out, '}');
   }
   mp_strbuf_putc(out, ']');
 }
 
-mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request, bool has_kernels,
-                               mp_strbuf_t *out) {
+void mp_chip_print_json(const mp_chip_print_request_t *request, mp_strbuf_t *out) {
   const mp_chip_program_t *chip_program = request->chip_program;
   const mp_chip_space_t *space = &chip_program->memory.device;
   mp_strbuf_puts(out, "{\"file\": ");
@@ -110,13 +109,7 @@ mp_status_t mp_chip_print_json(const mp_chip_print_request_t *request, bool has_
   chip_print_json_number("aliased", (double)space->aliased, out);
   chip_print_json_number("temporaries", (double)space->temporaries, out);
   chip_print_json_collectives(chip_program, out);
-  mp_status_t status = NULL;
-  if (has_kernels) {
-    mp_chip_print_t p;
-    status = mp_chip_print_start(request, out, &p);
-    if (status == NULL) chip_print_json_kernels(&p);
-    mp_arena_release(p.arena);
-  }
+  const mp_chip_print_t p = {request, chip_program, request->fusions, out};
+  if (p.fusions != NULL) chip_print_json_kernels(&p);
   mp_strbuf_putc(out, '}');
-  return status == NULL ? mp_strbuf_status(out) : status;
 }

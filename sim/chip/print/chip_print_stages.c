@@ -29,7 +29,7 @@ static void chip_print_stages_plain(const mp_chip_print_t *p, const mp_op_t *op)
 // Prints a fusion at the place of its last op, where it runs.
 static void chip_print_stages_block(const mp_chip_print_t *p, const mp_block_t *block) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    const mp_chip_fusion_t *fusion = mp_chip_fusion_at(&p->fusions, op);
+    const mp_chip_fusion_t *fusion = mp_chip_fusion_at(p->fusions, op);
     if (fusion != NULL) {
       mp_strbuf_printf(p->out, "    %s (%s)\n", mp_op_short_name(fusion->hero),
                        mp_work_class_name(fusion->work.work_class));
@@ -48,7 +48,7 @@ void mp_chip_print_blocks(const mp_chip_print_t *p) {
 // ---- layout copies ----
 
 void mp_chip_print_layout_copies(const mp_chip_print_t *p) {
-  const mp_layouts_t *layouts = &p->fusions.layouts;
+  const mp_layouts_t *layouts = &p->fusions->layouts;
   for (uint32_t i = 0; i < layouts->copies.count; ++i) {
     const mp_layout_copy_t *copy = &layouts->copies.items[i];
     mp_strbuf_puts(p->out, "  layout copy ");

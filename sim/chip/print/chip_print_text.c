@@ -32,7 +32,7 @@ static void chip_print_text_kernel(const mp_chip_print_t *p, const mp_chip_kerne
   if (kernel->flops > 0) mp_strbuf_printf(p->out, ", %.4g GFLOP", kernel->flops * 1e-9);
   mp_strbuf_putc(p->out, '\n');
   if (kernel->fusion == 0) return;
-  mp_chip_print_members(p, &p->fusions.fusions.items[kernel->fusion - 1]);
+  mp_chip_print_members(p, &p->fusions->fusions.items[kernel->fusion - 1]);
 }
 
 static void chip_print_text_work(const mp_chip_print_t *p, const mp_chip_step_t *step) {
@@ -150,28 +150,14 @@ static void chip_print_text_head(const mp_chip_print_t *p) {
   }
 }
 
-static mp_status_t chip_print_text_program(mp_chip_print_t *p) {
-  const mp_chip_stage_t stage = p->request->stage;
-  if (stage == MP_CHIP_STAGE_COST) {
-    // Without links no collective overlaps, so kernels are in the order of the
-    // program.
-    MP_RETURN_IF_ERROR(mp_chip_program_create(p->request->chip, p->chip_program->program, NULL,
-                                              p->arena, &p->chip_program));
-  }
-  chip_print_text_head(p);
+void mp_chip_print_text(const mp_chip_print_request_t *request, mp_strbuf_t *out) {
+  const mp_chip_print_t p = {request, request->chip_program, request->fusions, out};
+  const mp_chip_stage_t stage = request->stage;
+  chip_print_text_head(&p);
   if (stage < MP_CHIP_STAGE_COST) {
-    mp_chip_print_blocks(p);
+    mp_chip_print_blocks(&p);
   } else {
-    for (uint32_t s = 0; s < p->chip_program->num_steps; ++s) chip_print_text_step(p, s);
+    for (uint32_t s = 0; s < p.chip_program->num_steps; ++s) chip_print_text_step(&p, s);
   }
-  if (stage >= MP_CHIP_STAGE_LAYOUT) mp_chip_print_layout_copies(p);
-  return mp_strbuf_status(p->out);
-}
-
-mp_status_t mp_chip_print_text(const mp_chip_print_request_t *request, mp_strbuf_t *out) {
-  mp_chip_print_t p;
-  mp_status_t status = mp_chip_print_start(request, out, &p);
-  if (status == NULL) status = chip_print_text_program(&p);
-  mp_arena_release(p.arena);
-  return status;
+  if (stage >= MP_CHIP_STAGE_LAYOUT) mp_chip_print_layout_copies(&p);
 }
