@@ -7,6 +7,8 @@
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_KEY_VALUE_STORE_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_KEY_VALUE_STORE_H_
 
+#include <stdint.h>
+
 #include "sim/base/status.h"
 #include "sim/base/str.h"
 
@@ -19,6 +21,10 @@ typedef struct {
   mp_status_t (*get)(void *context, const char *key, double timeout_s, mp_strbuf_t *value);
   // The same without waiting. NULL: there is no such function.
   mp_status_t (*try_get)(void *context, const char *key, mp_strbuf_t *value);
+  // For messages: appends the address of a process, and the name of the setting that has the number
+  // of processes. NULL: there are no addresses, and it is num_nodes.
+  void (*write_address)(void *context, uint32_t rank, mp_strbuf_t *text);
+  const char *counted_by;
   void *context;
 } mp_key_value_store_t;
 

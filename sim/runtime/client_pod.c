@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collectives/transport/tpu/tpu_job.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/str.h"
@@ -17,13 +18,32 @@ static void client_pod_print_notes(const char *notes) {
   }
 }
 
+_Static_assert((int)MP_TPU_DIMS == (int)MP_POD_BOUNDS_DIMS, "both have chips and cores");
+
+// The bounds of processes that variables of TPU hosts describe, if those describe this world,
+// however it was joined.
+static mp_pod_bounds_t client_pod_bounds(const mp_world_t *world, const mp_options_t *options) {
+  mp_tpu_job_t job;
+  mp_pod_bounds_t bounds = {.has_cores = false};
+  mp_status_t status = mp_tpu_job_read(options, &job);
+  const bool is_described = status == NULL && job.size == mp_world_size(world) &&
+                            job.rank == mp_world_rank(world) && job.processes.variable != NULL;
+  mp_status_ignore(status);
+  if (!is_described) return bounds;
+  memcpy(bounds.processes, job.processes.sizes, sizeof(bounds.processes));
+  memcpy(bounds.chips, job.chips.sizes, sizeof(bounds.chips));
+  bounds.has_cores = job.processes.num_dims == MP_TPU_DIMS || job.chips.num_dims == MP_TPU_DIMS;
+  return bounds;
+}
+
 static mp_status_t client_pod_announce(const mp_world_t *world, const mp_options_t *options,
                                        mp_strbuf_t *announcement) {
   const mp_peer_t *self = mp_world_peer(world, mp_world_rank(world));
   mp_pod_process_t process = {.host = (int32_t)self->host,
                               .hostname = self->hostname,
                               .pid = self->pid,
-                              .faults = UINT64_MAX};
+                              .faults = UINT64_MAX,
+                              .bounds = client_pod_bounds(world, options)};
   // Errors of faults are ignored here: making the faults reports them later.
   mp_status_release(mp_faults_fingerprint(options, &process.faults));
   return mp_pod_announce(options, &process, announcement);

@@ -2,6 +2,7 @@
 
 #include "sim/base/proto.h"
 #include "topology/pod_impl.h"
+#include "topology/processes/pod_bounds.h"
 #include "topology/processes/pod_merge.h"
 
 // Field numbers, which are never reused. Protocol, version, host, host name and pid must be the
@@ -27,7 +28,8 @@
   X(10, spec)                    \
   X(12, num_devices_source)      \
   X(15, name)                    \
-  X(22, settings)
+  X(22, settings)                \
+  X(23, bounds)
 enum { MP_ANNOUNCEMENT_QUOTA = 20, MP_ANNOUNCEMENT_GROUP = 21 };
 enum {
   MP_GROUP_NODE = 1,
@@ -246,7 +248,8 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
       .workers = announcement_given(options->workers),
   };
   mp_pod_spec_t spec = {0};
-  mp_strbuf_t spec_text, settings;
+  mp_strbuf_t spec_text, settings, bounds;
+  mp_strbuf_init(&bounds);
   mp_strbuf_init(&spec_text);
   mp_strbuf_init(&settings);
   mp_machine_t *machine = NULL;
@@ -257,6 +260,9 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
   }
   if (status == NULL) status = mp_pod_write_settings(&spec, options, process->faults, &settings);
   announcement.settings = (mp_str_t){mp_strbuf_text(&settings), settings.size};
+  mp_pod_bounds_write(&process->bounds, &bounds);
+  announcement.bounds = (mp_str_t){mp_strbuf_text(&bounds), bounds.size};
+  if (status == NULL) status = mp_strbuf_status(&bounds);
   if (status != NULL) {
     announcement.code = mp_status_code(status);
     announcement.error = mp_str(mp_status_message(status));
@@ -266,5 +272,6 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
   mp_machine_release(machine);
   mp_strbuf_deinit(&settings);
   mp_strbuf_deinit(&spec_text);
+  mp_strbuf_deinit(&bounds);
   return written;
 }

@@ -27,6 +27,7 @@ typedef struct {
   mp_str_t topology_source;  // its origin: an option, a variable, a file
   mp_str_t name;             // the one in the description, or empty
   mp_str_t spec;             // the finished description (mp_spec_write)
+  mp_str_t bounds;           // of the processes on the pod (mp_pod_bounds_write); empty: not given
   mp_str_t settings;  // other settings that must be equal in all processes (mp_pod_write_settings)
   int64_t num_devices;  // of one process; 0: not given
   mp_str_t num_devices_source;

@@ -8,6 +8,7 @@
 
 #include "topology/pod_impl.h"
 #include "topology/processes/announcement.h"
+#include "topology/processes/pod_bounds.h"
 
 typedef struct {
   mp_arena_t *arena;
@@ -17,6 +18,7 @@ typedef struct {
   int32_t *num_devices;  // by rank
   int32_t num_hosts;     // hosts that run processes
   mp_pod_spec_t spec;
+  mp_pod_bounds_t bounds;  // of all processes, if they are given
 } union_t;
 
 // ---- Names ----
@@ -148,6 +150,22 @@ static mp_status_t pod_merge_check_settings(const union_t *u, int32_t rank) {
   return NULL;
 }
 
+static mp_status_t pod_merge_read_bounds(union_t *u) {
+  const mp_str_t ours = u->announcements[0].bounds;
+  for (int32_t r = 1; r < u->count; ++r) {
+    const mp_str_t theirs = u->announcements[r].bounds;
+    if (mp_str_equal(ours, theirs)) continue;
+    char texts[2][100];
+    snprintf(texts[0], sizeof(texts[0]), "%.*s", MP_STR_SHOWN(ours, 99));
+    snprintf(texts[1], sizeof(texts[1]), "%.*s", MP_STR_SHOWN(theirs, 99));
+    return pod_merge_disagree(u, r, "TPU_PROCESS_BOUNDS x TPU_CHIPS_PER_PROCESS_BOUNDS",
+                              theirs.size == 0 ? "none" : texts[1],
+                              ours.size == 0 ? "none" : texts[0]);
+  }
+  if (ours.size == 0 || mp_pod_bounds_read(ours, &u->bounds)) return NULL;
+  return mp_status_make(MP_INTERNAL, "the announcement of process 0 has impossible bounds");
+}
+
 static mp_status_t pod_merge_check_agreement(const union_t *u) {
   const mp_announcement_t *first = &u->announcements[0];
   for (int32_t r = 1; r < u->count; ++r) {
@@ -224,6 +242,7 @@ static int32_t pod_merge_min(int32_t a, int32_t b) {
 static int32_t pod_merge_devices_of_machine(const union_t *u, int32_t rank) {
   const mp_announcement_t *announcement = &u->announcements[rank];
   if (announcement->num_devices != 0) return (int32_t)announcement->num_devices;
+  if (mp_pod_bounds_are_given(&u->bounds)) return mp_pod_bounds_devices(&u->bounds, 1);
   int32_t index = 0;
   int32_t sharers = pod_merge_count_sharers(u, rank, &index);
   mp_machine_t part = {.num_cores = pod_merge_max(announcement->machine.num_cores / sharers, 1),
@@ -270,9 +289,22 @@ static mp_status_t pod_merge_check_count(const union_t *u, const mp_pod_t *pod) 
   return NULL;
 }
 
-// Sets the number of devices of each process in a described pod: whole hosts or equal parts of
-// hosts if the numbers allow it, else equal parts.
+// Whether the processes have bounds. These describe a single slice.
+static bool pod_merge_is_bounded(const union_t *u, const mp_pod_t *pod) {
+  return mp_pod_bounds_are_given(&u->bounds) && pod->info.num_slices == 1;
+}
+
+static mp_status_t pod_merge_divide_by_bounds(union_t *u, const mp_pod_t *pod) {
+  MP_RETURN_IF_ERROR(mp_pod_bounds_check(&u->bounds, &pod->info, u->count));
+  const int32_t devices = mp_pod_bounds_devices(&u->bounds, pod->info.cores_per_chip);
+  for (int32_t r = 0; r < u->count; ++r) u->num_devices[r] = devices;
+  return pod_merge_check_count(u, pod);
+}
+
+// Sets the number of devices of each process in a described pod: as its bounds say, or whole hosts
+// or equal parts of hosts if the numbers allow it, else equal parts.
 static mp_status_t pod_merge_divide_described(union_t *u, const mp_pod_t *pod) {
+  if (pod_merge_is_bounded(u, pod)) return pod_merge_divide_by_bounds(u, pod);
   int32_t hosts = pod->info.num_hosts;
   int32_t devices = pod->info.num_devices;
   int32_t *devices_of = MP_ARENA_ARRAY(u->arena, int32_t, (size_t)hosts);
@@ -292,16 +324,24 @@ static mp_status_t pod_merge_divide_described(union_t *u, const mp_pod_t *pod) {
   return pod_merge_check_count(u, pod);
 }
 
+// By process, where bounds have set them; else all processes are still 0.
 static int pod_merge_compare_hosts(const void *a, const void *b) {
   const mp_pod_device_t *x = a;
   const mp_pod_device_t *y = b;
+  if (x->process_index != y->process_index) return x->process_index < y->process_index ? -1 : 1;
   if (x->host_index != y->host_index) return x->host_index < y->host_index ? -1 : 1;
   return (x->id > y->id) - (x->id < y->id);
 }
 
-// Numbers the devices host by host and gives each process its part of them.
-static void pod_merge_assign_devices(const union_t *u, mp_pod_t *pod) {
+// Numbers the devices host by host, or in the boxes of processes, and gives each process its part
+// of them.
+static void pod_merge_assign_devices(const union_t *u, bool is_described, mp_pod_t *pod) {
   mp_pod_info_t *info = &pod->info;
+  for (int32_t i = 0; i < info->num_devices; ++i) {
+    mp_pod_device_t *device = &pod->devices[i];
+    const bool is_bounded = is_described && pod_merge_is_bounded(u, pod);
+    device->process_index = is_bounded ? mp_pod_bounds_process_of(&u->bounds, info, device) : 0;
+  }
   qsort(pod->devices, (size_t)info->num_devices, sizeof(pod->devices[0]), pod_merge_compare_hosts);
   info->process_index = u->rank;
   info->num_processes = u->count;
@@ -334,7 +374,7 @@ static mp_status_t pod_merge_build_described(union_t *u, mp_pod_t **out_pod) {
     mp_pod_release(pod);
     return status;
   }
-  pod_merge_assign_devices(u, pod);
+  pod_merge_assign_devices(u, true, pod);
   *out_pod = pod;
   return NULL;
 }
@@ -363,7 +403,7 @@ static mp_status_t pod_merge_build_found(union_t *u, mp_pod_t **out_pod) {
   // Devices are numbered in the order of ranks, even where ranks alternate between hosts: as long
   // as all have the same host index here, they are not sorted by host.
   for (int32_t id = 0; id < pod->info.num_devices; ++id) pod->devices[id].host_index = 0;
-  pod_merge_assign_devices(u, pod);
+  pod_merge_assign_devices(u, false, pod);
   pod->info.num_hosts = u->num_hosts;
   for (int32_t id = 0; id < pod->info.num_devices; ++id) {
     mp_pod_device_t *device = &pod->devices[id];
@@ -429,6 +469,7 @@ static mp_status_t pod_merge_merge(union_t *u, const mp_str_t *announcements, mp
   MP_RETURN_IF_ERROR(pod_merge_read_announcements(u, announcements));
   MP_RETURN_IF_ERROR(pod_merge_check_failures(u));
   MP_RETURN_IF_ERROR(pod_merge_check_agreement(u));
+  MP_RETURN_IF_ERROR(pod_merge_read_bounds(u));
   mp_pod_t *pod = NULL;
   MP_RETURN_IF_ERROR(u->announcements[0].topology.size != 0 ? pod_merge_build_described(u, &pod)
                                                             : pod_merge_build_found(u, &pod));

@@ -7,12 +7,22 @@
 
 #include "topology/pod.h"
 
+// A grid of processes, and the box of chips that each of them has, as TPU hosts have them
+// (TPU_PROCESS_BOUNDS, TPU_CHIPS_PER_PROCESS_BOUNDS). The fourth size is that of the cores of a
+// chip. All 0: not given.
+enum { MP_POD_BOUNDS_DIMS = 4 };
+typedef struct {
+  int32_t processes[MP_POD_BOUNDS_DIMS], chips[MP_POD_BOUNDS_DIMS];
+  bool has_cores;  // the bounds count cores; otherwise a process has all cores of its chips
+} mp_pod_bounds_t;
+
 // The place of a process in its job.
 typedef struct {
   int32_t host;  // number of its machine; machines count from 0, in the order of their lowest ranks
   const char *hostname;
   int64_t pid;
   uint64_t faults;  // a fingerprint of its initial faults; 0: none, UINT64_MAX: unknown
+  mp_pod_bounds_t bounds;
 } mp_pod_process_t;
 
 // Appends one process's announcement: its description or the found machine, the relevant options,
@@ -23,12 +33,14 @@ MP_NODISCARD mp_status_t mp_pod_announce(const mp_options_t *options,
 
 // The pod of `count` processes, for the process `rank`, from all announcements in the order of
 // ranks: a function of only these bytes, so that all processes agree. A described pod is divided
-// among the processes in order, at the borders of its hosts if the numbers allow it; the machine of
-// a host is divided among the processes there. Cores that several processes may use are divided
+// among the processes in order, at the borders of its hosts if the numbers allow it, or in boxes
+// where they have bounds (pod_bounds.h); the machine of a host is divided among the processes
+// there. Cores that several processes may use are divided
 // among them; other processes' devices have no core group.
 //
 // Errors: the error of a process that cannot join, with its own code; FAILED_PRECONDITION for
-// processes that disagree (version, topology, options of the model of time, faults), naming both
+// processes that disagree (version, topology, options of the model of time, faults, bounds), naming
+// both
 // and their values; INVALID_ARGUMENT when the pod cannot be divided. `out_notes` receives lines for
 // the user that only one process should print (unequal numbers of devices, processes bound to too
 // few cores), or nothing.

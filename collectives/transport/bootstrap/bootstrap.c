@@ -8,6 +8,7 @@
 #include "collectives/transport/bootstrap/mpi_start.h"
 #include "collectives/transport/bootstrap/mpi_world.h"
 #include "collectives/transport/bootstrap/store_world.h"
+#include "collectives/transport/bootstrap/tpu_world.h"
 #include "collectives/transport/store/presence.h"
 #include "collectives/transport/store/store_talk.h"
 #include "collectives/transport/store/subset.h"
@@ -59,26 +60,34 @@ static void bootstrap_warn_of_others(void) {
 }
 
 // How this process finds the others.
-typedef enum { BOOTSTRAP_ALONE, BOOTSTRAP_MPI, BOOTSTRAP_STORE } bootstrap_way_t;
+typedef enum { BOOTSTRAP_ALONE, BOOTSTRAP_MPI, BOOTSTRAP_STORE, BOOTSTRAP_TPU } bootstrap_way_t;
 
 static mp_status_t bootstrap_choose(const mp_options_t *options, const mp_launcher_t *launcher,
-                                    const mp_key_value_store_t *store, bootstrap_way_t *out_way) {
+                                    const mp_key_value_store_t *store, mp_tpu_job_t *job,
+                                    bootstrap_way_t *out_way) {
   const bool has_store = store != NULL && options->num_nodes > 1;
   const bool is_rank = launcher != NULL && launcher->size != 1 && !mp_launcher_is_child_of_rank();
   const char *name = options->bootstrap;
+  *job = (mp_tpu_job_t){.size = 0};
+  if (!has_store && strcmp(name, "mpi") != 0) MP_RETURN_IF_ERROR(mp_tpu_job_read(options, job));
+  const bool has_other = has_store || job->size > 1;
+  const bootstrap_way_t other = has_store       ? BOOTSTRAP_STORE
+                                : job->size > 1 ? BOOTSTRAP_TPU
+                                                : BOOTSTRAP_ALONE;
   if (strcmp(name, "mpi") == 0) {
     *out_way = BOOTSTRAP_MPI;
-  } else if (strcmp(name, "kv") == 0 && has_store) {
-    *out_way = BOOTSTRAP_STORE;
+  } else if (strcmp(name, "kv") == 0 && has_other) {
+    *out_way = other;
   } else if (strcmp(name, "kv") == 0) {
     return mp_status_make(
         MP_FAILED_PRECONDITION,
         "option 'bootstrap' is kv, but the client does not bring what that needs: "
         "key-value callbacks and the options node_id and num_nodes, as after "
-        "jax.distributed.initialize()");
+        "jax.distributed.initialize(), nor do the variables TPU_PROCESS_ADDRESSES and "
+        "CLOUD_TPU_TASK_ID list the processes");
   } else if (strcmp(name, "auto") == 0) {
-    const bool has_mpi = is_rank && (!has_store || bootstrap_has_mpi(options, launcher));
-    *out_way = has_mpi ? BOOTSTRAP_MPI : has_store ? BOOTSTRAP_STORE : BOOTSTRAP_ALONE;
+    const bool has_mpi = is_rank && (!has_other || bootstrap_has_mpi(options, launcher));
+    *out_way = has_mpi ? BOOTSTRAP_MPI : other;
     if (*out_way == BOOTSTRAP_ALONE) bootstrap_warn_of_others();
   } else {
     return mp_status_make(MP_INVALID_ARGUMENT,
@@ -241,12 +250,22 @@ static mp_status_t bootstrap_join_numbered(const mp_options_t *options,
 
 // ---- All processes ----
 
+// Joins in this way; `job` is that of BOOTSTRAP_TPU.
+static mp_status_t bootstrap_join_by(bootstrap_way_t way, const mp_options_t *options,
+                                     const mp_launcher_t *launcher,
+                                     const mp_key_value_store_t *store, const mp_tpu_job_t *job) {
+  if (way == BOOTSTRAP_MPI) return bootstrap_join_mpi(options, launcher, store, &g_world);
+  if (way == BOOTSTRAP_TPU) return mp_tpu_world_join(options, job, &g_world);
+  return mp_store_world_join(options, store, NULL, true, &g_world);
+}
+
 // Joins for the first time; the caller holds the lock.
 static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_value_store_t *store) {
   mp_launcher_t found;
   const mp_launcher_t *launcher = mp_launcher_find(&found) ? &found : NULL;
   bootstrap_way_t way = BOOTSTRAP_ALONE;
-  MP_RETURN_IF_ERROR(bootstrap_choose(options, launcher, store, &way));
+  mp_tpu_job_t job;
+  MP_RETURN_IF_ERROR(bootstrap_choose(options, launcher, store, &job, &way));
   if (way == BOOTSTRAP_ALONE) return NULL;
   if (g_parts != NULL) {
     return mp_status_make(MP_FAILED_PRECONDITION,
@@ -254,8 +273,7 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
                           "'subset'); one of all of them has to come before it");
   }
   atomic_store(&g_joiner, mp_process_generation() + 1);
-  g_failure = way == BOOTSTRAP_MPI ? bootstrap_join_mpi(options, launcher, store, &g_world)
-                                   : mp_store_world_join(options, store, NULL, true, &g_world);
+  g_failure = bootstrap_join_by(way, options, launcher, store, &job);
   if (way == BOOTSTRAP_MPI && store != NULL && g_failure == NULL && g_world != NULL &&
       mp_world_rank(g_world) == 0) {
     bootstrap_tell_latecomers(store, launcher == NULL ? "MPI" : launcher->name);

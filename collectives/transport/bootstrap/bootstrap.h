@@ -1,6 +1,6 @@
 // Bootstrap: which world this process is part of, and how it leaves it.
 //
-// There are two ways into a world (option `bootstrap`: auto takes the first one available).
+// There are three ways into a world (option `bootstrap`: auto takes the first one available).
 //   mpi: an MPI launcher has started this process (Open MPI, MPICH and Slurm say so in the
 //        environment). Only then is the MPI module loaded (minipod_mpi_*.so beside the plugin): the
 //        plugin itself links no MPI. A launcher without a usable MPI is an error that says what was
@@ -9,6 +9,9 @@
 //        MPI belongs to the rank (MINIPOD_MPI_OWNER holds its pid).
 //   kv:  the client brings a key-value store, and the options node_id and num_nodes. Between
 //        hosts UCX carries messages, which is opened only then.
+//   tpu: the client brings no store, but the variables of TPU hosts list the processes
+//        (../tpu/tpu_job.h); kv means this, too. Process 0 has the store, and from then on this is
+//        the same as kv.
 // Otherwise the process is alone.
 //
 // A client of some processes (subset.h) has its own world, which they join through the store, even
@@ -30,7 +33,7 @@
 // is alone (the next call may differ), and always with the option bootstrap: none. `store` may be
 // NULL; only this thread uses it, during this call. INVALID_ARGUMENT when the options node_id and
 // num_nodes are given and disagree with the launcher or the world, both shown. The errors of
-// mpi_world.h and store_world.h.
+// mpi_world.h, tpu_job.h and tpu_world.h.
 MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options,
                                        const mp_key_value_store_t *store, mp_world_t **out_world);
 

@@ -278,7 +278,7 @@ static mp_status_t store_world_join_openly(store_world_t *join, const mp_presenc
 static void store_world_name_folders(store_world_t *join, const mp_subset_t *subset) {
   if (subset == NULL) {
     snprintf(join->greetings, sizeof(join->greetings), "%s", MP_STORE_HELLOS);
-    snprintf(join->failed, sizeof(join->failed), "minipod/failed");
+    snprintf(join->failed, sizeof(join->failed), "%s", MP_STORE_FAILURES);
   } else {
     mp_subset_folder(subset, "hello", join->greetings);
     mp_subset_folder(subset, "failed", join->failed);

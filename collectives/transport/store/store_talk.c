@@ -76,6 +76,16 @@ static bool store_talk_is_pending(mp_status_t status) {
   return mp_status_code(status) == MP_DEADLINE_EXCEEDED || mp_status_code(status) == MP_NOT_FOUND;
 }
 
+// "process 2 (localhost:8072)", after the others.
+static void store_talk_write_name(const mp_store_talk_t *talk, uint32_t rank, const char *name,
+                                  mp_strbuf_t *text) {
+  mp_strbuf_printf(text, "%s%s", text->size == 0 ? "" : ", ", name);
+  if (talk->store->write_address == NULL) return;
+  mp_strbuf_puts(text, " (");
+  talk->store->write_address(talk->store->context, rank, text);
+  mp_strbuf_puts(text, ")");
+}
+
 // Names the missing processes: `rank`, and those of higher rank that have put nothing either.
 static mp_status_t store_talk_name_missing(const mp_store_talk_t *talk, const char *folder,
                                            uint32_t rank) {
@@ -87,14 +97,15 @@ static mp_status_t store_talk_name_missing(const mp_store_talk_t *talk, const ch
     store_talk_make_key(key, folder, i);
     mp_status_t status = talk->store->get(talk->store->context, key, k_look_seconds, &value);
     mp_world_peer_name(talk->world, i, name);
-    if (status != NULL) mp_strbuf_printf(&text, "%s%s", text.size == 0 ? "" : ", ", name);
+    if (status != NULL) store_talk_write_name(talk, i, name, &text);
     mp_status_ignore(status);
   }
   mp_status_t status = mp_status_make(
       MP_DEADLINE_EXCEEDED,
       "no message within %g s from %s (of the %" PRIu32
-      " processes that num_nodes counts); does each of them use minipod?",
-      talk->timeout_s, text.size == 0 ? "some process" : mp_strbuf_text(&text), talk->size);
+      " processes that %s counts); does each of them use minipod?",
+      talk->timeout_s, text.size == 0 ? "some process" : mp_strbuf_text(&text), talk->size,
+      talk->store->counted_by == NULL ? "num_nodes" : talk->store->counted_by);
   mp_strbuf_deinit(&value);
   mp_strbuf_deinit(&text);
   return status;

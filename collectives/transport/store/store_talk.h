@@ -13,6 +13,8 @@ enum { MP_STORE_KEY_BYTES = 80, MP_STORE_FOLDER_BYTES = MP_STORE_KEY_BYTES / 2 }
 
 // The folder of the hellos: a fixed name, which all processes know in advance.
 #define MP_STORE_HELLOS "minipod/hello"
+// The same for the errors of processes that have failed.
+#define MP_STORE_FAILURES "minipod/failed"
 
 typedef struct {
   const mp_key_value_store_t *store;

@@ -35,6 +35,8 @@ DOORS = {
     "a JAXJob": (
         {"COORDINATOR_ADDRESS": "a", "COORDINATOR_PORT": "7", "NUM_PROCESSES": "2", "PROCESS_ID": "1"}, ("a:7", 2, 1)),
     "workers of a TPU": ({"TPU_WORKER_HOSTNAMES": "a,b", "TPU_WORKER_ID": "1"}, ("a:8476", 2, 1)),
+    "processes on a TPU host": (
+        {"TPU_PROCESS_ADDRESSES": "a:7,a:8", "CLOUD_TPU_TASK_ID": "1", "TPU_PROCESS_PORT": "8"}, ("a:7", 2, 1)),
     "slices of TPUs": (
         {"MEGASCALE_COORDINATOR_ADDRESS": "a:8081", "MEGASCALE_NUM_SLICES": "2", "MEGASCALE_SLICE_ID": "1",
          "TPU_WORKER_HOSTNAMES": "c,d", "TPU_WORKER_ID": "0"}, ("a:8476", 4, 2)),

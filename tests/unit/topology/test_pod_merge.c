@@ -10,6 +10,7 @@
 #include "tests/unit/support/unit.h"
 #include "topology/pod.h"
 #include "topology/processes/announcement.h"
+#include "topology/processes/pod_bounds.h"
 #include "topology/processes/pod_merge.h"
 
 #define BIG_MACHINE "machine=pack:2 numa:4 l3:2 core:8 pu:1"
@@ -30,12 +31,16 @@ static void set_announcement(job_t *job, int32_t rank, mp_strbuf_t bytes) {
   job->announcements[rank] = (mp_str_t){mp_strbuf_text(&bytes), bytes.size};
 }
 
+static mp_pod_bounds_t g_bounds;  // of the processes that are added
+
 // One more process on host `host`, with options as "name=value;name=value".
 static void add_rank(job_t *job, int32_t host, const char *text) {
   mp_options_t *options = NULL;
   assert_ok(options_from(text, &options));
-  mp_pod_process_t process = {
-      .host = host, .hostname = host == 0 ? "alpha" : "beta", .pid = 100 + job->count};
+  mp_pod_process_t process = {.host = host,
+                              .hostname = host == 0 ? "alpha" : "beta",
+                              .pid = 100 + job->count,
+                              .bounds = g_bounds};
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
   assert_ok(mp_pod_announce(options, &process, &bytes));
@@ -627,8 +632,135 @@ static void test_the_table_for_people(void **state) {
   end_job(&job);
 }
 
+// ---- Bounds ----
+
+// Sets the bounds of all processes that are added from now on, "2,2,1 x 1,1,1"; "": none.
+static void set_bounds(const char *text) {
+  g_bounds = (mp_pod_bounds_t){.has_cores = false};
+  if (text[0] != '\0') assert_true(mp_pod_bounds_read(mp_str(text), &g_bounds));
+}
+
+static void test_bounds_place_processes(void **state) {
+  (void)state;
+  // The chips of each process, and its cores, in the order of devices.
+  static const struct {
+    const char *topology, *bounds;
+    int32_t count;
+    const char *places;
+  } rows[] = {
+      {"topology=v6e:2x2", "2,2,1 x 1,1,1", 4, "00|10|01|11"},
+      {"topology=v6e:2x2", "1,2,1 x 2,1,1", 2, "00 10|01 11"},
+      {"topology=v6e:2x2", "2,1,1 x 1,2,1", 2, "00 01|10 11"},
+      // Hosts of 2x2: host by host.
+      {"topology=v5e:4x2 host_shape:2x2 shapes:any", "4,2,1 x 1,1,1", 8, "00|10|01|11|20|30|21|31"},
+      {"topology=v5e:4x2 host_shape:2x2 shapes:any", "2,1,1 x 2,2,1", 2, "00 10 01 11|20 30 21 31"},
+      // Boxes that are no parts of hosts: over the whole grid.
+      {"topology=v5e:4x2 host_shape:2x2 shapes:any", "1,2,1 x 4,1,1", 2, "00 10 20 30|01 11 21 31"},
+      // Two cores per chip: of one process, or one each.
+      {"topology=7x:1x2x1", "1,2,1 x 1,1,1", 2, "00 00|01 01"},
+      {"topology=7x:1x2x1", "1,2,1,2 x 1,1,1,1", 4, "00|00|01|01"},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+    set_bounds(rows[i].bounds);
+    job_t job = job_of(1, rows[i].count, rows[i].topology);
+    mp_pod_t *pod = merge(&job, 1);
+    const mp_pod_info_t *info = mp_pod_info(pod);
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    for (int32_t id = 0; id < info->num_devices; ++id) {
+      const mp_pod_device_t *device = mp_pod_device(pod, id);
+      const char *separator = device->local_hardware_id == 0 ? "|" : " ";
+      mp_strbuf_puts(&text, id == 0 ? "" : separator);
+      for (int32_t d = 0; d < 2; ++d) {
+        mp_strbuf_printf(&text, "%d", device->coords[d]);
+      }
+    }
+    assert_string_equal(mp_strbuf_text(&text), rows[i].places);
+    mp_strbuf_deinit(&text);
+    mp_pod_release(pod);
+    end_job(&job);
+  }
+  set_bounds("");
+}
+
+static void test_bounds_of_a_found_machine(void **state) {
+  (void)state;
+  set_bounds("2,1,1 x 3,1,1");
+  job_t job = job_of(1, 2, BOX);
+  mp_pod_t *pod = merge(&job, 0);
+  assert_int_equal(mp_pod_info(pod)->num_local_devices, 3);
+  mp_pod_release(pod);
+  end_job(&job);
+  set_bounds("");
+}
+
+static void test_bounds_that_do_not_fit(void **state) {
+  (void)state;
+  static const struct {
+    const char *topology, *bounds, *text;
+    int32_t count;
+  } rows[] = {
+      {"topology=v6e:4x4", "2,2,1 x 1,1,1",
+       "is 2,2,1 x 1,1,1, a grid of 2x2x1 chips for 4 processes, but topology \"v6e:4x4\" has "
+       "4x4x1 chips: make them agree",
+       4},
+      {"topology=v6e:4x1 shapes:any", "2,2,1 x 1,1,1", "4x1x1 chips", 4},
+      {"topology=7x:1x2x1", "1,2,1,1 x 1,1,1,1",
+       "1x2x1 chips of 1 cores for 2 processes, but topology \"7x:1x2x1\" has 1x2x1 chips of 2 "
+       "cores",
+       2},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+    set_bounds(rows[i].bounds);
+    job_t job = job_of(1, rows[i].count, rows[i].topology);
+    expect_failure(&job, MP_INVALID_ARGUMENT, (const char *const[]){rows[i].text, NULL});
+    end_job(&job);
+  }
+  set_bounds("");
+}
+
+static void test_other_bounds(void **state) {
+  (void)state;
+  job_t job = {0};
+  set_bounds("2,1,1 x 1,1,1");
+  add_rank(&job, 0, "topology=v6e:2x1 shapes:any");
+  set_bounds("");
+  add_rank(&job, 0, "topology=v6e:2x1 shapes:any");
+  expect_failure(&job, MP_FAILED_PRECONDITION,
+                 (const char *const[]){"TPU_PROCESS_BOUNDS x TPU_CHIPS_PER_PROCESS_BOUNDS",
+                                       "has 2,1,1 x 1,1,1", "has none", NULL});
+  end_job(&job);
+}
+
+static void test_bounds_as_text(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"",
+                                      "2,2,1",
+                                      "2,2 x 1,1",
+                                      "2,2,1 x 1,1",
+                                      "2,0,1 x 1,1,1",
+                                      "2,2,1,1 x 1,1,1",
+                                      "1,1,1,1,1 x 1,1,1,1,1",
+                                      "a,1,1 x 1,1,1"};
+  mp_pod_bounds_t bounds;
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+    if (mp_pod_bounds_read(mp_str(wrong[i]), &bounds)) fail_msg("'%s'", wrong[i]);
+  }
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  assert_true(mp_pod_bounds_read(MP_STR("2,2,1,2 x 1,1,1,1"), &bounds));
+  mp_pod_bounds_write(&bounds, &text);
+  assert_string_equal(mp_strbuf_text(&text), "2,2,1,2 x 1,1,1,1");
+  mp_strbuf_deinit(&text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_bounds_place_processes),
+      cmocka_unit_test(test_bounds_of_a_found_machine),
+      cmocka_unit_test(test_bounds_that_do_not_fit),
+      cmocka_unit_test(test_other_bounds),
+      cmocka_unit_test(test_bounds_as_text),
       cmocka_unit_test(test_found_on_one_host),
       cmocka_unit_test(test_groups_are_divided),
       cmocka_unit_test(test_sharers_get_equal_numbers),

@@ -103,7 +103,10 @@ def _of_jax_job() -> Place | None:
 
 
 def _of_tpu_workers() -> Place | None:
-  """The variables of TPU hosts in Kubernetes (GKE) or under Ray: the slices, and the workers of each slice."""
+  """The variables of TPU hosts: the slices, and the workers of each slice.
+
+  Kubernetes (GKE) and Ray set them for one process per host, TorchTPU and other programs for several.
+  """
   given = "TPU_PROCESS_ADDRESSES" if _text("TPU_PROCESS_ADDRESSES") else "TPU_WORKER_HOSTNAMES"
   num_slices = _number("MEGASCALE_NUM_SLICES") or 1
   if num_slices > 1:
@@ -112,10 +115,15 @@ def _of_tpu_workers() -> Place | None:
   count = len(workers) * num_slices
   if count == 1:
     return None
-  _need("TPU_WORKER_ID", given, "which worker of its slice this one is")
-  process = (_number("MEGASCALE_SLICE_ID") or 0) * len(workers) + _number("TPU_WORKER_ID")
-  first = (_text("MEGASCALE_COORDINATOR_ADDRESS") or workers[0]).split(":")[0]
-  return Place(f"{first}:{_TPU_PORT}", count, process)
+  worker = _number("CLOUD_TPU_TASK_ID") if given == "TPU_PROCESS_ADDRESSES" else None
+  if worker is None:
+    _need("TPU_WORKER_ID", given, "which worker of its slice this one is")
+    worker = _number("TPU_WORKER_ID")
+  process = (_number("MEGASCALE_SLICE_ID") or 0) * len(workers) + worker
+  first, _, port = (_text("MEGASCALE_COORDINATOR_ADDRESS") or workers[0]).partition(":")
+  # The processes of a host have ports of their own, which the library needs only without a coordinator.
+  is_own = port.isdigit() and given == "TPU_PROCESS_ADDRESSES" and num_slices == 1
+  return Place(f"{first}:{port if is_own else _TPU_PORT}", count, process)
 
 
 def _of_torchrun() -> Place | None:
