@@ -237,10 +237,28 @@ static mp_status_t pjrt_execute_choose_devices(const PJRT_LoadedExecutable_Execu
                         loaded->executable->name, args->execute_device->description->info->id);
 }
 
+// Options that foreign functions read: the launch gets a context with them.
+static mp_status_t pjrt_execute_read_custom_options(const PJRT_ExecuteOptions *options,
+                                                    mp_launch_t *launch,
+                                                    mp_foreign_context_t **out_context) {
+  if (!MP_HAS(options, num_custom_options) || options->num_custom_options == 0) return NULL;
+  mp_named_value_t *values = NULL;
+  MP_RETURN_IF_ERROR(
+      mp_pjrt_read_named_values(options->custom_options, options->num_custom_options, &values));
+  mp_status_t status = mp_foreign_context_create_with(launch->context, values,
+                                                      options->num_custom_options, out_context);
+  mp_free(values);
+  MP_RETURN_IF_ERROR(status);
+  launch->context = *out_context;
+  return NULL;
+}
+
 // Refuses callbacks, because they would never be called. Launch ids have no meaning here and are
 // not read.
+// `*out_context` is a context that the launch uses, and that the caller owns; or stays as it is.
 static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
-                                             mp_launch_t *launch) {
+                                             mp_launch_t *launch,
+                                             mp_foreign_context_t **out_context) {
   if (options == NULL || !MP_HAS(options, num_non_donatable_input_indices)) return NULL;
   if (options->num_send_ops > 0 || options->num_recv_ops > 0) {
     return mp_status_make(MP_UNIMPLEMENTED,
@@ -250,6 +268,7 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
     return mp_status_make(MP_UNIMPLEMENTED, "Execute: output callbacks are not supported");
   }
   if (MP_HAS(options, context)) launch->context = mp_pjrt_execute_context(options->context);
+  MP_RETURN_IF_ERROR(pjrt_execute_read_custom_options(options, launch, out_context));
   if (MP_HAS(options, call_location) && options->call_location != NULL && launch->caller == NULL) {
     launch->caller = options->call_location;
   }
@@ -318,12 +337,16 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   arrays_t arrays = {.num_devices = args->num_devices,
                      .num_args = args->num_args,
                      .num_results = executable->program->num_results};
+  mp_foreign_context_t *context = NULL;
   mp_status_t status = pjrt_execute_check_call(args);
-  if (status == NULL) status = pjrt_execute_read_options(args->options, &what);
+  if (status == NULL) status = pjrt_execute_read_options(args->options, &what, &context);
   if (status == NULL) status = pjrt_execute_allocate_arrays(args, &arrays);
-  MP_RETURN_IF_ERROR(pjrt_execute_refuse(executable, &what, status));
-  status = pjrt_execute_launch(args, &what, &arrays);
-  pjrt_execute_free_arrays(&arrays);
+  status = pjrt_execute_refuse(executable, &what, status);
+  if (status == NULL) {
+    status = pjrt_execute_launch(args, &what, &arrays);
+    pjrt_execute_free_arrays(&arrays);
+  }
+  mp_foreign_context_release(context);
   return status;
 }
 

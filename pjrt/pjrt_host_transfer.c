@@ -259,9 +259,10 @@ mp_status_t mp_PJRT_Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args 
   mp_memory_t *memory = NULL;
   mp_pjrt_shape_t shape;
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, NULL, &memory));
-  MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateErrorBuffer", args->shape_element_type,
-                                        args->shape_dims, args->shape_num_dims, args->shape_layout,
-                                        &shape));
+  const bool has_device_layout = MP_HAS(args, device_layout) && args->device_layout != NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_shape_read(
+      "PJRT_Client_CreateErrorBuffer", args->shape_element_type, args->shape_dims,
+      args->shape_num_dims, has_device_layout ? args->device_layout : args->shape_layout, &shape));
   mp_status_t error =
       mp_pjrt_status(args->error_code, args->error_message, args->error_message_size);
   mp_buffer_t *buffer = NULL;

@@ -1,4 +1,4 @@
-// The PJRT C API, minor version 115: the table of functions.
+// The PJRT C API, minor version 117: the table of functions.
 //
 // One list gives, in the order of the table: the result (void, or error: PJRT_Error *), the
 // function, and the last argument field that every known caller has (minor 68 and later). Later

@@ -1,4 +1,4 @@
-// The PJRT C API, minor version 115: errors, named values, events, plugin.
+// The PJRT C API, minor version 117: errors, named values, events, plugin.
 //
 // These are declarations of a binary interface, which fixes names, order, types and numbers.
 // tests/unit/pjrt/test_pjrt_abi.c checks every field's offset. Include pjrt/c_api/c_api.h, not this
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define PJRT_API_MAJOR 0
-#define PJRT_API_MINOR 115
+#define PJRT_API_MINOR 117
 
 // The size to declare for a struct: the end of its last field.
 #define PJRT_STRUCT_SIZE(type, last_field) \

@@ -191,9 +191,10 @@ typedef struct PJRT_Client_CreateErrorBuffer_Args {
   PJRT_Buffer_Type shape_element_type;
   PJRT_Buffer_MemoryLayout *shape_layout;
   PJRT_Memory *memory;
-  PJRT_Buffer *buffer;             // out
-  const PJRT_NamedValue *payload;  // minor 104
-  size_t num_payload;              // minor 104
+  PJRT_Buffer *buffer;                      // out
+  const PJRT_NamedValue *payload;           // minor 104
+  size_t num_payload;                       // minor 104
+  PJRT_Buffer_MemoryLayout *device_layout;  // minor 117, in place of shape_layout if not NULL
 } PJRT_Client_CreateErrorBuffer_Args;
 
 typedef struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args {

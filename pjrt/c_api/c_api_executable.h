@@ -109,6 +109,8 @@ typedef struct PJRT_ExecuteOptions {
   bool use_major_to_minor_data_layout_for_callbacks;  // minor 108
   PJRT_HloOutputCallbackInfo *hlo_output_callbacks;   // minor 112
   size_t num_hlo_output_callbacks;                    // minor 112
+  const PJRT_NamedValue *custom_options;              // minor 116
+  size_t num_custom_options;                          // minor 116
 } PJRT_ExecuteOptions;
 
 typedef struct PJRT_LoadOptions {

@@ -351,7 +351,7 @@ typedef struct XLA_FFI_InvokeContext_FindExtension_Args {
   const XLA_FFI_Extension *extension;  // out; NULL: the context has none of this type
 } XLA_FFI_InvokeContext_FindExtension_Args;
 
-// Since 0.5: options of an execution, none of which PJRT has.
+// Since 0.5: options of an execution.
 typedef struct XLA_FFI_CustomOptions_Get_Args {
   XLA_FFI_HEAD;
   XLA_FFI_ExecutionContext *ctx;

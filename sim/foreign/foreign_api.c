@@ -125,7 +125,8 @@ static XLA_FFI_Error *foreign_api_XLA_FFI_InvokeContext_FindExtension(
 static XLA_FFI_Error *foreign_api_XLA_FFI_CustomOptions_Get(XLA_FFI_CustomOptions_Get_Args *args) {
   CHECK(XLA_FFI_CustomOptions_Get_Args, attrs);
   static const XLA_FFI_Attrs none = {.struct_size = XLA_FFI_SIZE(XLA_FFI_Attrs, attrs)};
-  args->attrs = &none;
+  const mp_foreign_invocation_t *invocation = args->ctx == NULL ? NULL : args->ctx->invocation;
+  args->attrs = invocation == NULL || invocation->options == NULL ? &none : invocation->options;
   return NULL;
 }
 

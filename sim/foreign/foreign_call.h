@@ -66,6 +66,7 @@ typedef struct {
   const mp_foreign_host_t *host;
   void *host_data;
   const mp_foreign_user_data_t *user_data;  // a list; NULL: none
+  const XLA_FFI_Attrs *options;             // NULL: none
   // The states of this run's stages; NULL for a call without stages.
   mp_foreign_states_t *states;
   // Called once, on any thread and without locks, when a pending run is over; takes `status`. It

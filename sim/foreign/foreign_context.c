@@ -5,6 +5,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/base/os/lock.h"
+#include "sim/foreign/foreign_options.h"
 
 struct mp_foreign_context_s {
   atomic_int references;
@@ -13,6 +14,10 @@ struct mp_foreign_context_s {
   // thread that has read `first` under the lock may walk the list without the lock, as calls in
   // flight do.
   mp_foreign_user_data_t *first;
+  // Of a context with options:
+  mp_foreign_context_t *outer;  // retained; NULL: none
+  mp_arena_t *arena;            // owned; of the options. NULL: there are none
+  XLA_FFI_Attrs options;
 };
 
 mp_status_t mp_foreign_context_create(mp_foreign_context_t **out_context) {
@@ -20,6 +25,24 @@ mp_status_t mp_foreign_context_create(mp_foreign_context_t **out_context) {
   MP_RETURN_IF_NULL(context);
   atomic_init(&context->references, 1);
   mp_lock_init(&context->lock, MP_LOCK_FOREIGN);
+  *out_context = context;
+  return NULL;
+}
+
+mp_status_t mp_foreign_context_create_with(mp_foreign_context_t *outer,
+                                           const mp_named_value_t *options, size_t num_options,
+                                           mp_foreign_context_t **out_context) {
+  mp_foreign_context_t *context = NULL;
+  MP_RETURN_IF_ERROR(mp_foreign_context_create(&context));
+  context->outer = mp_foreign_context_retain(outer);
+  mp_status_t status = mp_arena_create(&context->arena);
+  if (status == NULL) {
+    status = mp_foreign_options_create(context->arena, options, num_options, &context->options);
+  }
+  if (status != NULL) {
+    mp_foreign_context_release(context);
+    return status;
+  }
   *out_context = context;
   return NULL;
 }
@@ -41,6 +64,8 @@ void mp_foreign_context_release(mp_foreign_context_t *context) {
     context->first = (mp_foreign_user_data_t *)(uintptr_t)item->next;
     mp_free(item);
   }
+  mp_foreign_context_release(context->outer);
+  mp_arena_release(context->arena);
   mp_lock_deinit(&context->lock);
   mp_free(context);
 }
@@ -65,8 +90,13 @@ mp_status_t mp_foreign_context_add(mp_foreign_context_t *context, int64_t type_i
 
 const mp_foreign_user_data_t *mp_foreign_context_data(mp_foreign_context_t *context) {
   if (context == NULL) return NULL;
+  if (context->arena != NULL) return mp_foreign_context_data(context->outer);
   mp_lock(&context->lock);
   const mp_foreign_user_data_t *first = context->first;
   mp_unlock(&context->lock);
   return first;
+}
+
+const XLA_FFI_Attrs *mp_foreign_context_options(const mp_foreign_context_t *context) {
+  return context == NULL || context->arena == NULL ? NULL : &context->options;
 }

@@ -156,6 +156,7 @@ static void call_prepare(mp_run_t *run, const mp_cmd_t *cmd) {
       .host = &k_host,
       .host_data = run,
       .user_data = mp_foreign_context_data(run->context),
+      .options = mp_foreign_context_options(run->context),
       .states = run->states == NULL ? NULL : &run->states[cmd->call->index],
       .done = call_done,
       .context = run,

@@ -1,5 +1,6 @@
 // Calls: what a handler gets, what becomes of what it gives back.
 #include "sim/base/fault.h"
+#include "sim/foreign/foreign_context.h"
 #include "tests/unit/support/foreign_test.h"
 
 #define CALL(target, operands, rest, types)                                    \
@@ -100,6 +101,21 @@ static XLA_FFI_Error *look(XLA_FFI_CallFrame *frame) {
   return NULL;
 }
 
+// Options of the execution, in all stages that ask.
+static XLA_FFI_Error *look_at_options(XLA_FFI_CallFrame *frame) {
+  if (foreign_is_metadata(frame, 5)) return NULL;
+  XLA_FFI_CustomOptions_Get_Args args = {
+      .struct_size = XLA_FFI_SIZE(XLA_FFI_CustomOptions_Get_Args, attrs), .ctx = frame->ctx};
+  XLA_FFI_Error *error = frame->api->XLA_FFI_CustomOptions_Get(&args);
+  if (error != NULL) return error;
+  note("[");
+  note_attrs(args.attrs);
+  note(" ]");
+  return NULL;
+}
+
+static const XLA_FFI_Attrs *g_options;  // of the next runs
+
 // Runs a call on zeros.
 static mp_status_t run(const mp_foreign_call_t *call, foreign_device_t *device, foreign_end_t *end,
                        bool *out_is_pending) {
@@ -115,6 +131,7 @@ static mp_status_t run(const mp_foreign_call_t *call, foreign_device_t *device, 
                                          .run_id = 99,
                                          .host = &k_foreign_host,
                                          .host_data = device,
+                                         .options = g_options,
                                          .states = &states,
                                          .done = foreign_note_end,
                                          .context = end};
@@ -178,6 +195,43 @@ static void attributes_are_sorted_and_typed(void **state) {
                    "() -> tensor<f32>"),
               "in; out 11[]; a:'x' ab:7 65000 b:2 -3 c:11 1.5 d:5* 1 -2 e:4* 7 7 7 7 f:5* 5 6 "
               "g:{ x:{ } y:12 -0.25 } h:11* 1 2 z:1 1");
+}
+
+static void options_of_an_execution_are_typed(void **state) {
+  (void)state;
+  static const int64_t list[] = {3, -4};
+  const mp_named_value_t values[] = {
+      {.name = MP_STR("z"), .type = MP_VALUE_STRING, .string_value = MP_STR("text")},
+      {.name = MP_STR("b"), .type = MP_VALUE_INT64, .int64_value = 1},
+      {.name = MP_STR("a"), .type = MP_VALUE_FLOAT, .float_value = 0.5f},
+      {.name = MP_STR("b"), .type = MP_VALUE_INT64, .int64_value = -7},  // in place of the first
+      {.name = MP_STR("bb"), .type = MP_VALUE_BOOL, .bool_value = true},
+      {.name = MP_STR("l"),
+       .type = MP_VALUE_INT64_LIST,
+       .int64_list_data = list,
+       .int64_list_count = 2}};
+  mp_foreign_context_t *outer = NULL, *context = NULL;
+  int datum = 0;
+  assert_ok(mp_foreign_context_create(&outer));
+  assert_null(mp_foreign_context_options(outer));
+  assert_ok(mp_foreign_context_create_with(outer, values, 6, &context));
+  // Data that are added to the outer context are found in both.
+  assert_ok(mp_foreign_context_add(outer, 5, &datum));
+  mp_foreign_context_release(outer);
+  assert_ptr_equal(mp_foreign_context_data(context)->data, &datum);
+  assert_ok(foreign_register(
+      "options", "cpu",
+      (XLA_FFI_Handler_Bundle){
+          .instantiate = look_at_options, .prepare = look_at_options, .execute = look_at_options}));
+  const char *text = CALL("options", "", "backend_config = {}", "() -> tensor<f32>");
+  expect_seen("", text, "[ ][ ][ ]");
+  g_options = mp_foreign_context_options(context);
+  static const char all[] = "[ a:11 0.5 b:5 -7 bb:1 1 l:5* 3 -4 z:'text' ]";
+  char wanted[256];
+  snprintf(wanted, sizeof(wanted), "[ ]%s%s", all, all);
+  expect_seen("", text, wanted);
+  g_options = NULL;
+  mp_foreign_context_release(context);
 }
 
 static void attributes_that_cannot_be_passed_are_named(void **state) {
@@ -507,6 +561,7 @@ int main(void) {
       cmocka_unit_test(frames_say_what_the_op_says),
       cmocka_unit_test(tokens_have_no_memory),
       cmocka_unit_test(attributes_are_sorted_and_typed),
+      cmocka_unit_test(options_of_an_execution_are_typed),
       cmocka_unit_test(attributes_that_cannot_be_passed_are_named),
       cmocka_unit_test(errors_keep_code_and_words),
       cmocka_unit_test(futures_end_calls),

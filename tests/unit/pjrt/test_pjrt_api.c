@@ -5,7 +5,7 @@
 static void no_slot_is_empty(void **state) {
   (void)state;
   assert_int_equal(api()->struct_size, sizeof(PJRT_Api));
-  assert_int_equal(api()->pjrt_api_version.minor_version, 115);
+  assert_int_equal(api()->pjrt_api_version.minor_version, 117);
   void *const *slots = (void *const *)&api()->PJRT_Error_Destroy;
   size_t count = (sizeof(PJRT_Api) - offsetof(PJRT_Api, PJRT_Error_Destroy)) / sizeof(void *);
   assert_int_equal(count, 138);

@@ -305,6 +305,28 @@ static void error_buffers_carry_their_cause(void **state) {
   expect_ok(api()->PJRT_Buffer_ReadyEvent(&ready));
   expect_error(await_event(ready.event), PJRT_Error_Code_DATA_LOSS, "the dog ate it");
   destroy_buffer(create.buffer);
+  // An older client's struct ends before the layout. A newer one's layout counts.
+  static const int64_t square[] = {2, 2}, order[] = {0, 1}, wrong[] = {0, 0};
+  PJRT_Buffer_MemoryLayout columns = {.type = PJRT_Buffer_MemoryLayout_Type_Tiled,
+                                      .tiled = {.minor_to_major = order, .minor_to_major_size = 2}};
+  PJRT_Buffer_MemoryLayout bad = {.type = PJRT_Buffer_MemoryLayout_Type_Tiled,
+                                  .tiled = {.minor_to_major = wrong, .minor_to_major_size = 2}};
+  create.shape_dims = square;
+  create.shape_num_dims = 2;
+  create.device_layout = &bad;
+  expect_ok(api()->PJRT_Client_CreateErrorBuffer(&create));
+  destroy_buffer(create.buffer);
+  create.struct_size = PJRT_STRUCT_SIZE(PJRT_Client_CreateErrorBuffer_Args, device_layout);
+  expect_error(api()->PJRT_Client_CreateErrorBuffer(&create), PJRT_Error_Code_INVALID_ARGUMENT,
+               "minor_to_major");
+  create.shape_layout = &bad;
+  create.device_layout = &columns;
+  expect_ok(api()->PJRT_Client_CreateErrorBuffer(&create));
+  PJRT_Buffer_GetMemoryLayout_Args layout = ARGS(PJRT_Buffer_GetMemoryLayout, layout);
+  layout.buffer = create.buffer;
+  expect_ok(api()->PJRT_Buffer_GetMemoryLayout(&layout));
+  assert_memory_equal(layout.layout.tiled.minor_to_major, order, sizeof(order));
+  destroy_buffer(create.buffer);
 }
 
 static void count_deletion(void *data, void *user_arg) {

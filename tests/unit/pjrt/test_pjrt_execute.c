@@ -5,6 +5,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
+#include "tests/unit/support/foreign_test.h"
 #include "tests/unit/support/pjrt_test.h"
 
 static PJRT_Client *client;
@@ -56,6 +57,10 @@ static void destroy_executable(PJRT_Executable *executable) {
   expect_ok(api()->PJRT_Executable_Destroy(&args));
 }
 
+// Custom options of the next runs, which clients pass since minor 116.
+static const PJRT_NamedValue *g_custom_options;
+static size_t g_num_custom_options;
+
 // One device, one result, options as minor 68 sends them (what comes after is garbage).
 static PJRT_Error *try_run(PJRT_LoadedExecutable *loaded, PJRT_Buffer *const *arguments,
                            size_t num_args, const int64_t *kept, size_t num_kept,
@@ -71,6 +76,12 @@ static PJRT_Error *try_run(PJRT_LoadedExecutable *loaded, PJRT_Buffer *const *ar
   options.non_donatable_input_indices = kept;
   options.num_non_donatable_input_indices = num_kept;
   options.context = NULL;
+  if (g_custom_options != NULL) {
+    memset(&options, 0, sizeof(options));
+    options.struct_size = PJRT_STRUCT_SIZE(PJRT_ExecuteOptions, num_custom_options);
+    options.custom_options = g_custom_options;
+    options.num_custom_options = g_num_custom_options;
+  }
   PJRT_Buffer **outputs[1] = {out_result};
   PJRT_LoadedExecutable_Execute_Args args = ARGS(PJRT_LoadedExecutable_Execute, execute_device);
   args.executable = loaded;
@@ -500,6 +511,53 @@ static void a_tpu_compares_arguments_by_type_and_bytes(void **state) {
   destroy_client(tpu);
 }
 
+// Writes the option "answer" to its result, 0 if there is none.
+static XLA_FFI_Error *write_answer(XLA_FFI_CallFrame *frame) {
+  if (foreign_is_metadata(frame, 5)) return NULL;
+  XLA_FFI_CustomOptions_Get_Args args = {
+      .struct_size = XLA_FFI_SIZE(XLA_FFI_CustomOptions_Get_Args, attrs), .ctx = frame->ctx};
+  int64_t *result = ((XLA_FFI_Buffer *)frame->rets.rets[0])->data;
+  XLA_FFI_Error *error = frame->api->XLA_FFI_CustomOptions_Get(&args);
+  *result = 0;
+  for (int64_t i = 0; error == NULL && i < args.attrs->size; ++i) {
+    if (strncmp(args.attrs->names[i]->ptr, "answer", args.attrs->names[i]->len) != 0) continue;
+    *result = *(int64_t *)((XLA_FFI_Scalar *)args.attrs->attrs[i])->value;
+  }
+  return error;
+}
+
+static void custom_options_reach_foreign_functions(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main() -> tensor<i64> {\n"
+      "  %0 = \"stablehlo.custom_call\"() {call_target_name = \"answer\", api_version = 4 : i32,\n"
+      "      backend_config = {}} : () -> tensor<i64>\n"
+      "  return %0 : tensor<i64>\n"
+      "}\n";
+  assert_ok(foreign_register("answer", "cpu", (XLA_FFI_Handler_Bundle){.execute = write_answer}));
+  PJRT_LoadedExecutable *loaded = compile(text, 1);
+  const PJRT_NamedValue values[] = {text_option("name", "x"), number_option("answer", 42)};
+  for (int i = 0; i < 3; ++i) {
+    g_custom_options = i == 1 ? values : NULL;
+    g_num_custom_options = 2;
+    PJRT_Buffer *output = NULL;
+    int64_t got = -1;
+    expect_ok(try_run(loaded, NULL, 0, NULL, 0, &output));
+    get(output, &got, sizeof(got));
+    assert_int_equal(got, i == 1 ? 42 : 0);
+    destroy_buffer(output);
+  }
+  PJRT_NamedValue bad = values[0];
+  PJRT_Buffer *output = NULL;
+  bad.name = NULL;
+  g_custom_options = &bad;
+  g_num_custom_options = 1;
+  expect_error(try_run(loaded, NULL, 0, NULL, 0, &output), PJRT_Error_Code_INVALID_ARGUMENT,
+               "an option without name");
+  g_custom_options = NULL;
+  destroy_loaded(loaded);
+}
+
 // A failed allocation may come out as an error of the call or of the data; nothing else.
 static bool survived(PJRT_Error *error) {
   if (error == NULL) return true;
@@ -579,6 +637,7 @@ int main(void) {
       cmocka_unit_test(replicas_meet_over_single_launches),
       cmocka_unit_test(layouts_at_the_border_are_honoured),
       cmocka_unit_test(bad_layouts_are_refused),
+      cmocka_unit_test(custom_options_reach_foreign_functions),
       cmocka_unit_test(every_failed_allocation_is_an_error),
       cmocka_unit_test(a_client_is_destroyed_with_work_in_flight),
   };
