@@ -11,7 +11,8 @@ besides its own files.  The check fails when
 - the README of a room does not name each of its files, or it names a C file or folder that is not in the tree;
 - two C files of the tree have the same name;
 - the top level holds anything but its fixed names;
-- a file-level function of a C file does not begin with the file's name.
+- a file-level function of a C file does not begin with the file's name;
+- the chip model compares a chip's compiler, instead of asking for a property (sim/chip/rules/chip_policy.h).
 
 With the objects of a build (tests/layers_objects.py) also when
 
@@ -190,6 +191,7 @@ MAX_FILES = 26  # of a room: a longer list is hard to read
 # Functions that macros and templates use by these names, which cannot have their file's.
 NAMED_BY_MACROS = {("elementwise_complex.c", "multiply"), ("elementwise_complex.c", "negate")}
 TYPE = re.compile(r"^\} (mp_\w+_t);", re.MULTILINE)
+COMPARED = re.compile(r"\bcompiler\s*[!=]=")
 FUNCTION = re.compile(r"^(?:MP_\w+ )*static\s[^;={}()]*?\b(\w+)\(", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
@@ -303,6 +305,16 @@ def nameless_functions(root: pathlib.Path):
           yield f"{file.relative_to(root)}:{line}: {name} does not begin with {file.stem}_"
 
 
+def compared_compilers(root: pathlib.Path):
+  """Where the chip model asks which compiler a chip has, instead of what that does."""
+  for room in KNOWS:
+    for file in files_of(root, room) if room.startswith("sim/chip") else []:
+      text = file.read_text()
+      for match in COMPARED.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield f"{file.relative_to(root)}:{line}: compares the compiler: ask for a property (sim/chip/rules/chip_policy.h)"
+
+
 def main() -> int:
   parser = argparse.ArgumentParser(description="Checks the plan of the C tree.")
   parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).parents[1])
@@ -310,7 +322,8 @@ def main() -> int:
   args = parser.parse_args()
   root = args.root.resolve()
   wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *full_rooms(root),
-           *unnamed_files(root), *stale_names(root), *repeated_names(root), *strange_top_level(root), *nameless_functions(root)]
+           *unnamed_files(root), *stale_names(root), *repeated_names(root), *strange_top_level(root), *nameless_functions(root),
+           *compared_compilers(root)]
   if args.objects is not None:
     import layers_objects  # only here: the tables above serve scripts in other folders, too
     wrong += layers_objects.findings(root, args.objects.resolve(), KNOWS)
