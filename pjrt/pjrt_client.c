@@ -9,6 +9,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/native/native.h"
+#include "sim/readers/options/libtpu_options.h"
 #include "sim/runtime/parcels/parcel.h"
 
 static void pjrt_client_free_client(PJRT_Client *client) {
@@ -81,7 +82,8 @@ static mp_status_t pjrt_client_describe_device(PJRT_Client *client, uint32_t id)
   return NULL;
 }
 
-static mp_status_t pjrt_client_describe_client(PJRT_Client *client, const mp_options_t *options) {
+static mp_status_t pjrt_client_describe_client(PJRT_Client *client, const mp_options_t *options,
+                                               mp_libtpu_options_t libtpu) {
   const mp_pod_info_t *info = mp_pod_info(mp_client_pod(client->client));
   size_t n = (size_t)info->num_devices;
   size_t num_local = (size_t)info->num_local_devices;
@@ -99,6 +101,8 @@ static mp_status_t pjrt_client_describe_client(PJRT_Client *client, const mp_opt
   MP_RETURN_IF_NULL(client->addressable_memory_list);
   mp_platform_t platform = MP_PLATFORM_MINIPOD;
   MP_RETURN_IF_ERROR(mp_pod_read_platform(mp_client_pod(client->client), options, &platform));
+  const bool is_tpu = platform == MP_PLATFORM_TPU || mp_pod_is_tpu(mp_client_pod(client->client));
+  MP_RETURN_IF_ERROR(mp_libtpu_options_check(libtpu, is_tpu, info->name, info->kind));
   mp_pod_t *pod = mp_pod_retain((mp_pod_t *)mp_client_pod(client->client));
   MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, platform, false, &client->topology));
   client->topology->is_borrowed = true;
@@ -110,6 +114,7 @@ static mp_status_t pjrt_client_describe_client(PJRT_Client *client, const mp_opt
 // For wrapping a client of the runtime in one of the interface.
 typedef struct {
   const mp_options_t *options;
+  mp_libtpu_options_t libtpu;
   PJRT_Client *client;  // made by pjrt_client_wrap_client
 } pjrt_client_wrap_t;
 
@@ -121,7 +126,7 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   atomic_init(&client->references, 1);
   client->client = runtime;
   MP_RETURN_IF_ERROR(mp_arena_create(&client->arena));
-  MP_RETURN_IF_ERROR(pjrt_client_describe_client(client, wrap->options));
+  MP_RETURN_IF_ERROR(pjrt_client_describe_client(client, wrap->options, wrap->libtpu));
   client->dump = mp_arena_strndup(client->arena, wrap->options->dump, strlen(wrap->options->dump));
   MP_RETURN_IF_NULL(client->dump);
   client->op_by_op = wrap->options->fuse == 0;
@@ -210,11 +215,11 @@ static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *optio
 
 // Makes a client in the given world, or joins the world of this process first, with the help of the
 // store (may be NULL).
-static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_join,
-                                      const mp_key_value_store_t *store, mp_world_t *world,
-                                      PJRT_Client **out_client) {
+static mp_status_t pjrt_client_create(const mp_options_t *options, mp_libtpu_options_t libtpu,
+                                      bool must_join, const mp_key_value_store_t *store,
+                                      mp_world_t *world, PJRT_Client **out_client) {
   mp_client_t *runtime = NULL;
-  pjrt_client_wrap_t wrap = {.options = options};
+  pjrt_client_wrap_t wrap = {.options = options, .libtpu = libtpu};
   const mp_client_addition_t addition = {.add = pjrt_client_wrap_client, .context = &wrap};
   mp_status_t status = must_join ? mp_client_create(options, store, &addition, &runtime)
                                  : mp_client_create_with(options, world, &addition, &runtime);
@@ -234,7 +239,7 @@ static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_joi
 
 mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
                                      PJRT_Client **out_client) {
-  return pjrt_client_create(options, false, NULL, world, out_client);
+  return pjrt_client_create(options, 0, false, NULL, world, out_client);
 }
 
 // The key-value callbacks are called during this call alone, on this thread: by processes that no
@@ -243,12 +248,16 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   mp_named_value_t *values = NULL;
   mp_options_t *options = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, args->num_options, &values));
-  mp_status_t status = mp_options_create(values, args->num_options, &options);
+  size_t count = args->num_options;
+  mp_libtpu_options_t libtpu = 0;
+  mp_status_t status = mp_libtpu_options_take(values, &count, &libtpu);
+  if (status == NULL) status = mp_options_create(values, count, &options);
   mp_free(values);
   MP_RETURN_IF_ERROR(status);
   mp_key_value_store_t store;
   const bool has_store = mp_pjrt_key_value_store(args, options, &store);
-  status = pjrt_client_create(options, true, has_store ? &store : NULL, NULL, &args->client);
+  status =
+      pjrt_client_create(options, libtpu, true, has_store ? &store : NULL, NULL, &args->client);
   mp_options_release(options);
   return status;
 }

@@ -166,7 +166,7 @@ KNOWS = {
                     "sim/runtime/remote", "sim/runtime/sessions", "sim/runtime/order", "sim/runtime/runs", "sim/runtime/watch"],
     "pjrt/c_api": [],
     "pjrt/compile": [*IR, "sim/ir/print", "sim/readers", "sim/readers/options", "sim/spmd/sharding", "sim/spmd/partition", "sim/plan"],
-    "pjrt": [*IR, "sim/native", "sim/foreign", "sim/chip", "sim/chip/cost", "sim/chip/memory", "sim/spmd/sharding", "sim/spmd/partition",
+    "pjrt": [*IR, "sim/readers/options", "sim/native", "sim/foreign", "sim/chip", "sim/chip/cost", "sim/chip/memory", "sim/spmd/sharding", "sim/spmd/partition",
              "sim/plan", "sim/model/clock", "topology", "sim/runtime", "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
              "sim/runtime/parcels", "sim/runtime/runs", "sim/runtime/launch",
              "pjrt/c_api", "pjrt/compile"],

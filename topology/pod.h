@@ -340,6 +340,9 @@ uint64_t mp_pod_fingerprint(const mp_pod_t *pod);
 MP_NODISCARD mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_options_t *options,
                                               mp_platform_t *out_platform);
 
+// Whether the devices are TPUs, by their kind.
+bool mp_pod_is_tpu(const mp_pod_t *pod);
+
 // ---- Time ----
 
 // The settings of the model of time in the description and the options, which lend the texts.

@@ -108,6 +108,10 @@ mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_options_t *option
   return pod_time_read_platform(&pod->spec, options, out_platform);
 }
 
+bool mp_pod_is_tpu(const mp_pod_t *pod) {
+  return pod_time_platform_of(pod->spec.kind) == MP_PLATFORM_TPU;
+}
+
 // A calibration is compared by its content, because the file may have another name in each process.
 // A file that cannot be read fails later, with its own message.
 static void pod_time_write_calibration(const char *path, mp_strbuf_t *out_text) {

@@ -1,0 +1,179 @@
+"""Runs PyTorch's TPU backend, TorchTPU (the package `torch_tpu`), on the described pod.
+
+TorchTPU finds TPUs on the PCI bus, and loads the PJRT plugin that `TPU_LIBRARY_PATH` names, both while it is imported.
+Before that import, `begin` sets the variable and arranges that the search finds the TPUs of the described pod; after
+it, `end` removes what only the import needs, so that JAX in the same process does not take this library for libtpu.
+`_minipod_start` calls both.  If the hook at the start of Python is off, the entry point `load` in the group
+`torch.backends` does, provided that PyTorch loads it before TorchTPU's.
+
+Nothing happens if no pod is described on a machine with a TPU or with libtpu, or if `TPU_LIBRARY_PATH` names another
+library.
+"""
+
+import ctypes
+import importlib.util
+import os
+import pathlib
+import sys
+import types
+
+import minipod
+
+_PATH = "TPU_LIBRARY_PATH"
+_HARDWARE = "torch_tpu._internal.utils.hardware"
+_GOOGLE = "0x1ae0"  # the PCI vendor
+# By device kind: the PCI device, by which TorchTPU finds names and shapes of hosts.
+_PCI_DEVICES = {"TPU v4": "0x005e", "TPU v5": "0x0062", "TPU v5 lite": "0x0063", "TPU v6 lite": "0x006f",
+                "TPU7x": "0x0076"}
+_EXAMPLE = "set MINIPOD_TOPOLOGY to one of v4, v5e, v5p, v6e and 7x, such as v6e:2x2"
+_has_begun = False
+_undo = []  # functions that `end` calls
+
+
+class _Pod(ctypes.Structure):  # minipod_described_t, pjrt/package/pjrt_describe.h
+  _fields_ = [("struct_size", ctypes.c_size_t),
+              ("name", ctypes.c_char * 160),
+              ("kind", ctypes.c_char * 160),
+              ("is_tpu", ctypes.c_int32),
+              ("num_hosts", ctypes.c_int32),
+              ("num_chips", ctypes.c_int32),
+              ("cores_per_chip", ctypes.c_int32),
+              ("memory", ctypes.c_uint64)]
+
+
+def load() -> None:
+  """The entry point: PyTorch calls it at the end of `import torch`.
+
+  Does nothing if the hook at the start of Python has already prepared TorchTPU, or will.
+  """
+  import _minipod_start
+
+  if _has_begun or importlib.util.find_spec("torch_tpu") is None:
+    return
+  if "torch_tpu" not in sys.modules:
+    _minipod_start.await_torch_tpu()
+  elif os.environ.get("MINIPOD_TOPOLOGY"):
+    _say("TorchTPU was loaded before minipod, so it does not see the described pod: MINIPOD_START_HOOK=0, or a missing"
+         " minipod.pth, leaves the order to chance")
+
+
+def begin() -> None:
+  """Prepares the import of TorchTPU."""
+  global _has_begun
+  _has_begun = True
+  library = os.environ.get(_PATH)
+  if library and os.path.basename(library) != minipod.LIBRARY_NAME:
+    return
+  is_described = bool(os.environ.get("MINIPOD_TOPOLOGY") or os.environ.get("MINIPOD_DEVICES"))
+  if not is_described and (_has_real_tpu() or _has_libtpu()):
+    return
+  try:
+    pod = _describe() if is_described else None
+    _use_library(minipod.library_path())
+  except (OSError, ValueError) as error:
+    _say(f"no TPU for PyTorch: {error}")
+    _avoid_a_crash()
+    return
+  pci_device = _PCI_DEVICES.get(pod.kind.decode()) if pod else None
+  if pod is None:
+    _say(f"no TPU for PyTorch: {_EXAMPLE}")
+  elif pci_device is None:
+    _say(f"no TPU for PyTorch: the devices of the pod '{pod.name.decode()}' are of kind '{pod.kind.decode()}', which"
+         f" TorchTPU does not know: {_EXAMPLE}")
+  else:
+    _answer(pod, pci_device)
+
+
+def end() -> None:
+  """Removes what only the import of TorchTPU needs."""
+  while _undo:
+    _undo.pop()()
+
+
+def _describe() -> _Pod:
+  """The pod of the environment.
+
+  Raises:
+    ValueError: the description is wrong.
+    OSError: the library is missing or cannot be loaded.
+  """
+  describe = ctypes.CDLL(minipod.library_path()).minipod_describe
+  describe.argtypes = [ctypes.POINTER(_Pod)]
+  describe.restype = ctypes.c_char_p
+  pod = _Pod(ctypes.sizeof(_Pod))
+  if refusal := describe(pod):
+    raise ValueError(refusal.decode(errors="replace").partition(": ")[2])
+  return pod
+
+
+def _answer(pod: _Pod, pci_device: str) -> None:
+  """Makes TorchTPU's search find the TPUs of a host of this pod."""
+  import _minipod_start
+
+  def prepare(hardware) -> None:
+    try:
+      _replace(hardware, pod, pci_device)
+    except (AttributeError, KeyError, ValueError) as error:
+      _say(f"no TPU for PyTorch: this version of TorchTPU looks for TPUs in another way ({error!r})")
+
+  _minipod_start.await_module(_HARDWARE, after=prepare)
+
+
+def _replace(hardware, pod: _Pod, pci_device: str) -> None:
+  topologies = hardware._TOPOLOGY_BY_TPU_PCI_DEVICE_ID[pci_device]
+  name = hardware._PCI_DEVICE_ID_TO_NAME[pci_device]
+  version = hardware.TpuVersion(name)
+  cores = pod.cores_per_chip
+  # TorchTPU counts chips, but on v7 it counts their two halves.
+  count = pod.num_chips // pod.num_hosts * hardware._DEVICES_PER_CHIP.get(version, 1)
+  memory = hardware._HBM_BYTES_PER_CHIP[version]
+  # A little of the real memory is not for programs.  TorchTPU gives all of it; but a description may change it.
+  if not 0.9 * memory <= pod.memory * cores <= 1.1 * memory and pod.memory < 1 << 63:
+    memory = pod.memory * cores
+  hardware._scan_pci_tpus = lambda: (count, topologies)
+  hardware.get_tpu_device_name = lambda: name
+  hardware._DEVICES_PER_CHIP = {version: cores}
+  hardware._HBM_BYTES_PER_CHIP = {version: memory}
+
+
+def _use_library(path: str) -> None:
+  """Makes TorchTPU load this library."""
+  if not os.environ.get(_PATH):
+    os.environ[_PATH] = path
+    _undo.append(lambda: os.environ.pop(_PATH, None))
+  if _has_libtpu():
+    return
+  stand_in = types.ModuleType("libtpu", "Stands in for libtpu while TorchTPU is imported.")
+  stand_in.__version__ = ""
+  stand_in.get_library_path = lambda: path
+  stand_in.configure_library_path = lambda: None
+  sys.modules["libtpu"] = stand_in
+  _undo.append(lambda: sys.modules.pop("libtpu", None))
+
+
+def _avoid_a_crash() -> None:
+  """Without any library, TorchTPU would abort the process: loads minipod's, if there is one, for no device."""
+  if _has_libtpu():
+    return
+  try:
+    _use_library(minipod.library_path())
+  except OSError:
+    pass
+
+
+def _has_libtpu() -> bool:
+  return "libtpu" in sys.modules or importlib.util.find_spec("libtpu") is not None
+
+
+def _has_real_tpu() -> bool:
+  for vendor in pathlib.Path("/sys/bus/pci/devices").glob("*/vendor"):
+    try:
+      if vendor.read_text().strip() == _GOOGLE:
+        return True
+    except OSError:
+      pass
+  return False
+
+
+def _say(text: str) -> None:
+  print(f"minipod: {text}", file=sys.stderr)
