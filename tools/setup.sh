@@ -4,13 +4,14 @@
 # seconds and needs no network.
 #
 # Leaves behind: build/pjrt_c_api_minipod_plugin.so, and .venv/ with JAX and the package minipod;
-# after use_jax the folder of that version in place of .venv/, after use_torch .venv-torch/.
+# after use_jax the folder of that version in place of .venv/, after use_torch .venv-torch/ or
+# .venv-torch-tpu/.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 library=$root/build/pjrt_c_api_minipod_plugin.so
 venv=$root/.venv
 python=$venv/bin/python
-jax_version='' base_python='' is_torch=''
+jax_version='' base_python='' torch=''
 started=$SECONDS
 
 # use_jax VERSION [PYTHON]: that version of JAX, on that Python, in an environment of its own.
@@ -20,10 +21,11 @@ use_jax() {
   python=$venv/bin/python
 }
 
-# use_torch [PYTHON]: torch_xla in an environment of its own.
+# use_torch NAME [PYTHON]: PyTorch with torch_xla ("torch") or with TorchTPU ("torch-tpu") in an
+# environment of its own.
 use_torch() {
-  is_torch=1 base_python=${1:-}
-  venv=$root/.venv-torch
+  torch=$1 base_python=${2:-}
+  venv=$root/.venv-$torch
   python=$venv/bin/python
 }
 
@@ -121,6 +123,22 @@ check_tools() {
     die "this is no Debian system, so nothing was installed, and these are missing:" "${missing[@]}"
 }
 
+# A Python from 3.12 on: TorchTPU needs one, which Debian 12 lacks.
+find_newer_python() {
+  local candidate
+  for candidate in python3.12 python3.13 python3.14 python3 \
+      "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-4].*/bin/python; do
+    if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 12))' \
+        2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  die "torch_tpu needs Python 3.12 or later with the modules venv and ensurepip, and there is none" \
+      "looked for: python3.12, python3.13, python3.14, python3, and those of pyenv" \
+      "'pyenv install 3.12' makes one; or name one: tools/test --torch-tpu --python PATH"
+}
+
 # A Python that can make environments: the one asked for; else a 3.11, Debian's own or the first on
 # PATH.
 find_python() {
@@ -128,7 +146,15 @@ find_python() {
   if [ -n "$base_python" ]; then
     "$base_python" -c 'import venv, ensurepip' ||
       die "$base_python is no Python with the modules venv and ensurepip (above)"
+    if [ "$torch" = torch-tpu ]; then
+      "$base_python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' ||
+        die "torch_tpu needs Python 3.12 or later; $base_python is $("$base_python" --version)"
+    fi
     command -v "$base_python"
+    return
+  fi
+  if [ "$torch" = torch-tpu ]; then
+    find_newer_python
     return
   fi
   for candidate in /usr/bin/python3.11 python3.11 python3; do
@@ -145,8 +171,8 @@ find_python() {
 
 # What the environment holds; another JAX than the pinned one brings the jaxlib that it needs.
 requirements() {
-  if [ -n "$is_torch" ]; then
-    cat "$root/tests/requirements-torch.txt"
+  if [ -n "$torch" ]; then
+    cat "$root/tests/requirements-$torch.txt"
   elif [ -z "$jax_version" ]; then
     cat "$root/tests/requirements.txt" "$root/tools/site/requirements.txt"
   else
@@ -158,20 +184,35 @@ requirements() {
 # where there is a GPU.  One library with all the functions that it names stands in for them, under
 # the name of each; every function traps.
 stub_cuda_libraries() {
-  local site folder name
+  local site folder name names
   site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
-  folder=$site/nvidia/cublas/lib
+  if [ "$torch" = torch ]; then
+    folder=$site/nvidia/cublas/lib
+    names=(cublas.so.12 cublasLt.so.12 cudnn.so.9 cufft.so.11 curand.so.10 cusparse.so.12)
+  else
+    folder=$site/nvidia/cu13/lib
+    names=(cublas.so.13 cublasLt.so.13 cudnn.so.9 cufft.so.12 curand.so.10 cusparse.so.12
+           cusolver.so.12 nvrtc.so.13)
+  fi
   mkdir -p "$folder"
   for name in cuda cuda_linalg nvshmem python; do
     nm -D --undefined-only "$site/torch/lib/libtorch_$name.so"
   done |
-    sed -nE 's/.* ((cublas|cudnn|cufft|curand|cusparse|nccl|nvshmem)[^@]*).*/void \1(void) { __builtin_trap(); }/p' |
+    sed -nE 's/.* ((cublas|cudnn|cufft|curand|cusparse|cusolver|p?nccl|nvshmem|nvrtc|nvJitLink)[^@]*).*/void \1(void) { __builtin_trap(); }/p' |
     sort -u | cc -w -shared -x c - -o "$folder/libminipod_stubs.so"
-  for name in cublas.so.12 cublasLt.so.12 cudnn.so.9 cufft.so.11 curand.so.10 cusparse.so.12 \
-      cusparseLt.so.0 nccl.so.2 nvshmem_host.so.3; do
+  for name in "${names[@]}" cusparseLt.so.0 nccl.so.2 nvshmem_host.so.3; do
     cc -shared -x c /dev/null -o "$folder/lib$name" -Wl,-soname,"lib$name" -Wl,--no-as-needed \
         -L"$folder" -lminipod_stubs -Wl,-rpath,'$ORIGIN'
   done
+}
+
+# For the line about an environment.
+framework() {
+  case $torch in
+    torch) echo PyTorch/XLA ;;
+    torch-tpu) echo TorchTPU ;;
+    *) echo JAX ;;
+  esac
 }
 
 make_environment() {
@@ -182,17 +223,17 @@ make_environment() {
     say "Python environment: $name is up to date"
     return
   fi
-  base=$(find_python)
+  base=$(find_python) || exit 1
   say "Python environment: $name with $("$base" --version)," \
-      "$([ -n "$is_torch" ] && echo PyTorch/XLA || echo JAX) and the test tools"
+      "$(framework) and the test tools"
   # --clear: an environment that was left half made, or that moved with its folder, is of no use.
   if [ -n "$base_python" ] || ! "$python" -c '' 2>/dev/null; then "$base" -m venv --clear "$venv"; fi
   requirements >"$venv/requirements.txt"
   # The list for torch is complete, and leaves out the CUDA wheels on purpose.
   quietly "$root/build/log/pip.log" "$python" -m pip install --disable-pip-version-check \
-      ${is_torch:+--no-deps} -r "$venv/requirements.txt" ||
+      ${torch:+--no-deps} -r "$venv/requirements.txt" ||
     die "pip could not install the requirements (above, $venv/requirements.txt): is there a network?"
-  if [ -n "$is_torch" ]; then
+  if [ -n "$torch" ]; then
     quietly "$root/build/log/stubs.log" stub_cuda_libraries ||
       die "the libraries that stand in for CUDA's could not be made (above)"
   fi
