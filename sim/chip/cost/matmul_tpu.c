@@ -111,9 +111,11 @@ static mp_matmul_tpu_t matmul_tpu_of(const mp_chip_t *chip, const mp_matmul_kern
   return p;
 }
 
-// A vector by a matrix is a reduction on the vector unit.
+// A vector by a matrix is a reduction on the vector unit. So is a batch of them, if they are small.
 static bool matmul_tpu_is_vector(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
-  return matmul->convolution.window == 0 && (matmul->m <= 1 || matmul->n <= 1) &&
+  return matmul->convolution.window == 0 && fmin(matmul->m, matmul->n) <= 1 &&
+         (matmul->batch <= 1 ||
+          mp_tile_is_vector_batch(matmul->batch, matmul->m, matmul->n, matmul->k)) &&
          mp_chip_rule(&chip->figures, MP_CHIP_RULE_matvec_reduction);
 }
 

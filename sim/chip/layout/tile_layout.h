@@ -71,6 +71,9 @@ mp_tile_layout_t mp_tile_layout_by_lanes(const mp_op_t *op, mp_tile_layout_t rea
 
 // ---- layout_matmul.c ----
 
+// Whether these are vectors by matrices with a side below 64, in a batch: libtpu multiplies
+// elements and sums them up, in any layout.
+bool mp_tile_is_vector_batch(double batch, double m, double n, double k);
 // Whether a matmul or convolution reads operand `operand` in this layout, or writes its result in
 // it, and the layout that it prefers.
 bool mp_tile_layout_is_matmul(const mp_op_t *op);

@@ -36,7 +36,7 @@
   X(matmul_row_sums, "tpu", "cost", \
     "sums of at least as many rows as they have elements put the rows of a matmul into lanes, with layout changes") \
   X(matvec_reduction, "both", "cost", \
-    "a matmul by a vector is a reduction outside of the matmul unit") \
+    "a matmul by a vector is a reduction outside of the matmul unit; on TPUs not in a batch of matrices of 64 x 64 or more") \
   X(matmul_k_limit, "tpu", "cost", \
     "windows have at most 2,048 of k, and 1,024 of a long k with both operands in HBM") \
   X(conv_layouts, "tpu", "cost", \

@@ -72,6 +72,21 @@ static void batches_in_the_lanes_are_copied(void **state) {
   assert_int_equal(copies_of(large), 0);
 }
 
+// Vectors by small matrices are elementwise products, which take any layout.
+static void vectors_by_small_matrices_take_batches_in_the_lanes(void **state) {
+  (void)state;
+#define VECTORS  "tensor<65536x8xf32>"
+#define MATRICES "tensor<65536x8x8xf32>"
+  static const char text[] =
+      "func.func @main(%a: " VECTORS ", %b: " MATRICES ") -> " VECTORS
+      " {\n"
+      "%0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [1] x [1] "
+      ": (" VECTORS ", " MATRICES ") -> " VECTORS "\nreturn %0 : " VECTORS "\n}\n";
+  assert_int_equal(copies_of(text), 0);
+#undef MATRICES
+#undef VECTORS
+}
+
 // All readers of a block that need the same layout find the same copy.
 static void readers_share_a_copy(void **state) {
   (void)state;
@@ -204,6 +219,7 @@ int main(void) {
       cmocka_unit_test(the_compact_layout_pads_least),
       cmocka_unit_test(a_reshape_moves_nothing_if_tiles_stay_whole),
       cmocka_unit_test(batches_in_the_lanes_are_copied),
+      cmocka_unit_test(vectors_by_small_matrices_take_batches_in_the_lanes),
       cmocka_unit_test(readers_share_a_copy),
       cmocka_unit_test(a_transpose_is_a_copy_only_for_the_result),
       cmocka_unit_test(gathers_have_rows_in_the_lanes),

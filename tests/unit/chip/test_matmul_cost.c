@@ -438,6 +438,26 @@ static void vectors_by_matrices_wait_for_memory(void **state) {
   assert_float_equal(us_of(&chip, &matmul, bytes), seconds * 1e6, 1e-6);
 }
 
+// libtpu's cycles for v5e. Batches with a side below 64 are reductions.
+static void batches_of_vectors_are_matmuls(void **state) {
+  (void)state;
+  const mp_chip_t chip = chip_of("v5e");
+  static const sample_t large[] = {{"v5e", MP_DTYPE_BF16, 256, 1, 128, 4096, 517.1},
+                                   {"v5e", MP_DTYPE_BF16, 256, 1, 1024, 512, 568.1},
+                                   {"v5e", MP_DTYPE_F32, 256, 1, 512, 1024, 989}};
+  for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); ++i) {
+    const mp_work_matmul_t matmul = matmul_of(&large[i]);
+    const double ratio = us_of(&chip, &matmul, bytes_of(&matmul)) / large[i].us;
+    if (ratio < 0.8 || ratio > 1.1) fail_msg("sample %zu: %.2f", i, ratio);
+  }
+  const sample_t small = {"v5e", MP_DTYPE_BF16, 8192, 1, 512, 32, 0};
+  const mp_work_matmul_t matmul = matmul_of(&small);
+  const double bytes = 2.0 * 8192 * 512 * 32;
+  const double seconds =
+      mp_chip_memory_latency(&chip, bytes) + bytes / chip.memory_bandwidth + chip.op_latency;
+  assert_float_equal(us_of(&chip, &matmul, bytes), seconds * 1e6, 1e-6);
+}
+
 // Six matmuls of bf16 make one of f32 with the highest precision; on a GPU it is no TF32.
 static void precision_costs(void **state) {
   (void)state;
@@ -622,6 +642,7 @@ int main(void) {
       cmocka_unit_test(scratch_memory_makes_matmuls_faster),
       cmocka_unit_test(results_in_scratch_memory_have_their_rates),
       cmocka_unit_test(vectors_by_matrices_wait_for_memory),
+      cmocka_unit_test(batches_of_vectors_are_matmuls),
       cmocka_unit_test(precision_costs),
       cmocka_unit_test(a_description_replaces_figures),
       cmocka_unit_test(an_inner_matmul_hands_its_result_over),
