@@ -170,6 +170,7 @@ struct PJRT_TopologyDescription {
   mp_platform_t platform;  // that frameworks see
   bool is_detached;  // a pod that is only described: nothing runs on it, each host is a process
   bool is_borrowed;  // the client owns it, and PJRT_TopologyDescription_Destroy has no effect
+  bool is_subslice;  // it was made as a part of another (the TpuTopology extension)
   bool is_timed;  // virtual times are kept: its executables also have the described chip's program
 };
 

@@ -1,5 +1,6 @@
 // The PJRT C API: the extensions that minipod offers (custom partitioner 2, layouts 4, FFI 5,
-// memory descriptions 6, cross-host transfers 12, shardings 19, ABI versions 20).
+// memory descriptions 6, cross-host transfers 12, shardings 19, ABI versions 20, host memory 23).
+// The profiler and the topology of TPUs have files of their own.
 #ifndef MINIPOD_PJRT_C_API_C_API_EXT_H_
 #define MINIPOD_PJRT_C_API_C_API_EXT_H_
 
@@ -424,5 +425,21 @@ typedef struct PJRT_CrossHostTransfers_Extension {
   PJRT_Error *(*cross_host_send_buffers)(
       PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args *args);
 } PJRT_CrossHostTransfers_Extension;
+
+// Host memory; `deleter`(ptr, deleter_arg) frees it.
+typedef struct PJRT_HostMemoryAllocator_Allocate_Args {
+  PJRT_HEAD;
+  PJRT_Client *client;
+  size_t size;
+  int numa_node;                          // the preferred one; negative: any
+  uint8_t *ptr;                           // out
+  void (*deleter)(void *ptr, void *arg);  // out
+  void *deleter_arg;                      // out
+} PJRT_HostMemoryAllocator_Allocate_Args;
+
+typedef struct PJRT_HostMemoryAllocator_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error *(*allocate)(PJRT_HostMemoryAllocator_Allocate_Args *args);
+} PJRT_HostMemoryAllocator_Extension;
 
 #endif  // MINIPOD_PJRT_C_API_C_API_EXT_H_

@@ -7,6 +7,7 @@
 
 #include "pjrt/c_api/c_api_ext.h"
 #include "pjrt/c_api/c_api_profiler.h"
+#include "pjrt/c_api/c_api_tpu_topology.h"
 #include "pjrt/pjrt_objects.h"
 
 // The name in the interface; minipod's name.
@@ -17,8 +18,10 @@
   X(FFI, ffi)                                 \
   X(MemoryDescriptions, memory_descriptions)  \
   X(CrossHostTransfers, cross_host_transfers) \
+  X(TpuTopology, tpu_topology)                \
   X(Shardings, shardings)                     \
-  X(AbiVersion, abi_version)
+  X(AbiVersion, abi_version)                  \
+  X(HostMemoryAllocator, host_memory_allocator)
 
 // Their tables: mp_pjrt_profiler_extension, …; and their places in the list.
 #define MP_PJRT_EXTENSION_DECLARE(type, name) \

@@ -22,12 +22,22 @@ MISSING = {
 }
 
 
+# `python -m pypjrt.conform` gives every plugin with a TpuTopology extension the create options of GPUs.
+SCRIPT = """
+import json, sys
+from pypjrt import Plugin, conform
+report = conform.run(Plugin(sys.argv[1]), None)
+print(conform.render(report, True))
+with open(sys.argv[2], "w") as file:
+  json.dump(report.to_json(), file)
+"""
+
+
 def test_conformance(tmp_path):
   pytest.importorskip("pypjrt")
   report = tmp_path / "report.json"
   plugin = BUILD / "pjrt_c_api_minipod_plugin.so"
-  command = [sys.executable, "-m", "pypjrt.conform", plugin, "--json", report, "-v"]
-  result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+  result = subprocess.run([sys.executable, "-c", SCRIPT, plugin, report], capture_output=True, text=True, timeout=120)
   assert report.exists(), result.stdout + result.stderr
   checks = json.loads(report.read_text())["checks"]
   failed = [check for check in checks if check["result"] == "fail"]

@@ -6,6 +6,7 @@
 #include "pjrt/c_api/c_api.h"
 #include "pjrt/c_api/c_api_ext.h"
 #include "pjrt/c_api/c_api_profiler.h"
+#include "pjrt/c_api/c_api_tpu_topology.h"
 #include "tests/unit/support/unit.h"
 
 typedef struct {

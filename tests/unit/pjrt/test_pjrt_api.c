@@ -1,5 +1,6 @@
 // The table from outside, as a client sees it: GetPjrtApi and what needs no program.
 
+#include "pjrt/c_api/c_api_tpu_topology.h"
 #include "tests/unit/support/pjrt_test.h"
 
 static void no_slot_is_empty(void **state) {
@@ -153,6 +154,69 @@ static const PJRT_Extension_Base *find_extension(PJRT_Extension_Type type) {
   return extension;
 }
 
+static void host_memory_is_the_callers_until_it_is_freed(void **state) {
+  (void)state;
+  const PJRT_HostMemoryAllocator_Extension *allocator =
+      (const void *)find_extension(PJRT_Extension_Type_HostMemoryAllocator);
+  assert_non_null(allocator);
+  PJRT_Client *client = make_client(1);
+  PJRT_HostMemoryAllocator_Allocate_Args args = {
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_HostMemoryAllocator_Allocate_Args, deleter_arg),
+      .client = client,
+      .numa_node = -1};
+  const size_t sizes[] = {0, 1, 100000};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
+    args.size = sizes[i];
+    expect_ok(allocator->allocate(&args));
+    assert_int_equal((uintptr_t)args.ptr % 4096, 0);
+    assert_non_null(args.ptr);
+    memset(args.ptr, 1, sizes[i]);
+    args.deleter(args.ptr, args.deleter_arg);
+  }
+  args.size = SIZE_MAX / 2;
+  expect_error(allocator->allocate(&args), PJRT_Error_Code_RESOURCE_EXHAUSTED,
+               "the host has no 9223372036854775807 bytes");
+  args.client = NULL;
+  expect_error(allocator->allocate(&args), PJRT_Error_Code_INVALID_ARGUMENT, "client is NULL");
+  destroy_client(client);
+}
+
+// Its answers are compared with libtpu's in tests/e2e/plugin/test_tpu_topology_extension.py.
+static void topologies_of_clients_have_places_of_tpus(void **state) {
+  (void)state;
+  const PJRT_TpuTopology_Extension *tpus =
+      (const void *)find_extension(PJRT_Extension_Type_TpuTopology);
+  assert_non_null(tpus);
+  PJRT_Client *client = make_tpu_client("v6e:4x4");
+  PJRT_Client_TopologyDescription_Args get = ARGS(PJRT_Client_TopologyDescription, topology);
+  get.client = client;
+  expect_ok(api()->PJRT_Client_TopologyDescription(&get));
+  PJRT_TpuTopology_ChipCount_Args chips = {
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_TpuTopology_ChipCount_Args, chip_count),
+      .topology = get.topology};
+  expect_ok(tpus->chip_count(&chips));
+  assert_int_equal(chips.chip_count, 16);
+  // The client's process has all hosts.
+  int32_t bounds[4] = {0};
+  PJRT_TpuTopology_ChipsPerProcessBounds_Args box = {
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_TpuTopology_ChipsPerProcessBounds_Args,
+                                      chip_per_process_bounds_num_dims),
+      .topology = get.topology,
+      .chip_per_process_bounds_max_dims = 4,
+      .chip_per_process_bounds = bounds};
+  expect_ok(tpus->chips_per_process_bounds(&box));
+  assert_int_equal(box.chip_per_process_bounds_num_dims, 3);
+  assert_true(bounds[0] == 4 && bounds[1] == 4 && bounds[2] == 1);
+  destroy_client(client);
+  client = make_client(2);
+  get.client = client;
+  expect_ok(api()->PJRT_Client_TopologyDescription(&get));
+  chips.topology = get.topology;
+  expect_error(tpus->chip_count(&chips), PJRT_Error_Code_FAILED_PRECONDITION, "are not TPUs");
+  expect_error(tpus->chip_count(NULL), PJRT_Error_Code_INVALID_ARGUMENT, "arguments are NULL");
+  destroy_client(client);
+}
+
 static void extensions_are_complete(void **state) {
   (void)state;
   const PJRT_Layouts_Extension *layouts = (const void *)find_extension(PJRT_Extension_Type_Layouts);
@@ -192,6 +256,8 @@ int main(void) {
       cmocka_unit_test(a_topology_survives_its_serialization),
       cmocka_unit_test(devices_of_a_topology_have_attributes),
       cmocka_unit_test(extensions_are_complete),
+      cmocka_unit_test(host_memory_is_the_callers_until_it_is_freed),
+      cmocka_unit_test(topologies_of_clients_have_places_of_tpus),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
