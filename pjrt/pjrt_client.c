@@ -194,6 +194,9 @@ static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *optio
   }
   if (info->process_index == 0) {
     pjrt_client_warn_of_idle(&time, options);
+    if (time.mode == MP_TIME_OFF && getenv("LIBTPU_INIT_ARGS") != NULL && mp_pod_is_tpu(pod)) {
+      mp_log(MP_LOG_INFO, "LIBTPU_INIT_ARGS has no effect without time: model");
+    }
     pjrt_client_warn_of_forced(info, options);
   }
   mp_log(MP_LOG_INFO,

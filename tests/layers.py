@@ -138,7 +138,7 @@ KNOWS = {
     "sim/model/network/traffic": [*BASE, "collectives", "sim/model/network", "sim/model/network/algorithms"],
     "sim/model/faults": [*IR, "sim/plan", "topology", "topology/faults", "collectives", *NETWORK],
     "sim/model/clock/replay": [*CORE, "collectives", "sim/chip", "sim/model/network", "sim/model/network/traffic"],
-    "sim/model/clock": [*IR, "sim/plan", "topology", "collectives", "sim/work", "sim/chip", "sim/chip/cost", "sim/chip/rules", "sim/chip/steps", *NETWORK,
+    "sim/model/clock": [*IR, "sim/plan", "topology", "topology/figures", "collectives", "sim/work", "sim/chip", "sim/chip/cost", "sim/chip/rules", "sim/chip/steps", *NETWORK,
                         "sim/model/faults", "sim/model/clock/replay"],
     "sim/model/report/events": [*IR, "sim/plan", "topology", "collectives", "sim/work", "sim/chip", "sim/chip/schedule", "sim/model/network", "sim/model/clock"],
     "sim/model/report": [*IR, "sim/plan", "topology", "collectives", "sim/work", "sim/chip", "sim/chip/schedule", "sim/chip/cost", "sim/chip/basis", "sim/model/network", "sim/model/network/traffic",

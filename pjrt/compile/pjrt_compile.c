@@ -64,7 +64,7 @@ static void pjrt_compile_log(const mp_pjrt_compiled_t *compiled, double began) {
          (unsigned long long)program->arena_bytes);
 }
 
-mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
+mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, bool is_tpu,
                             const mp_compile_request_t *wishes, mp_arena_t *arena,
                             mp_pjrt_compiled_t *out_compiled) {
   mp_program_form_t form = MP_PROGRAM_MLIR;
@@ -72,7 +72,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
   mp_compile_options_t options;
   MP_RETURN_IF_ERROR(pjrt_compile_find_form(source, &form));
   MP_RETURN_IF_ERROR(
-      mp_compile_options_read(source->options.data, source->options.size, arena, &options));
+      mp_compile_options_read(source->options.data, source->options.size, is_tpu, arena, &options));
   if (options.is_tupled && mp_str_is(source->format, "mlir")) {
     return mp_status_make(MP_UNIMPLEMENTED,
                           "compile options: parameter_is_tupled_arguments is only supported for "

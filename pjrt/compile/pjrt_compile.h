@@ -26,14 +26,15 @@ typedef struct {
   uint32_t *assignment;  // global device ids by replica * num_partitions + partition; in the arena
 } mp_pjrt_compiled_t;
 
-// Compiles for a pod of `pod_devices` devices. `wishes` are the client's: of these op_by_op,
+// Compiles for a pod of `pod_devices` devices, which are TPUs if `is_tpu`: libtpu's compile options
+// are accepted then. `wishes` are the client's: of these op_by_op,
 // as_written, keep_partitioned, open_loops and absent_calls count; the rest comes from the source.
 // The assignment is in `arena`; the program has its own arena. INVALID_ARGUMENT for bad bytes and
 // for unknown options or devices; UNIMPLEMENTED for formats and ops that minipod does not have.
 // Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
-                                         const mp_compile_request_t *wishes, mp_arena_t *arena,
-                                         mp_pjrt_compiled_t *out_compiled);
+                                         bool is_tpu, const mp_compile_request_t *wishes,
+                                         mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled);
 
 // Appends the partitioned program as StableHLO text, with `attrs` as the module's attributes; with
 // `unfused` without minipod's own fused ops.

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mp_arena_t *arena = NULL;
   mp_compile_options_t options;
   mp_status_t status = mp_arena_create(&arena);
-  if (status == NULL) status = mp_compile_options_read(data, size, arena, &options);
+  if (status == NULL) status = mp_compile_options_read(data, size, size % 2 == 0, arena, &options);
   if (status == NULL) {
     // Reads all that was given out.
     uint64_t sum = mp_flag_list_at(options.propagate_to_output, 3);

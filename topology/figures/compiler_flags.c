@@ -1,6 +1,8 @@
 // Compiler flags that change parameters.
 #include <math.h>
+#include <string.h>
 
+#include "sim/base/log.h"
 #include "topology/figures/figures.h"
 
 // Without it gathers that are no rings block; with it matmuls overlap with them.
@@ -49,4 +51,21 @@ mp_status_t mp_chip_figures_take_flags(mp_str_t flags, mp_chip_figures_t *in_out
     MP_RETURN_IF_ERROR(compiler_flags_take(mp_str_cut(&flags, ','), in_out_figures));
   }
   return NULL;
+}
+
+// A flag without a value is switched on.
+static void compiler_flags_take_init_arg(mp_str_t argument, mp_chip_figures_t *figures) {
+  while (argument.size > 0 && argument.data[0] == '-') ++argument.data, --argument.size;
+  if (argument.size == 0) return;
+  const bool has_value = memchr(argument.data, '=', argument.size) != NULL;
+  mp_str_t value = argument;
+  const mp_str_t name = mp_str_cut(&value, '=');
+  if (compiler_flags_take_one(name, has_value ? value : MP_STR("true"), figures)) return;
+  mp_log(MP_LOG_INFO, "LIBTPU_INIT_ARGS: %.*s has no effect here", MP_STR_ARG(argument));
+}
+
+void mp_chip_figures_take_init_args(mp_str_t args, mp_chip_figures_t *in_out_figures) {
+  while (args.size != 0) {
+    compiler_flags_take_init_arg(mp_str_cut(&args, ' '), in_out_figures);
+  }
 }

@@ -298,5 +298,8 @@ bool mp_chip_figure_is_unsure(const mp_chip_figures_t *figures, mp_chip_figure_t
 // false.
 MP_NODISCARD mp_status_t mp_chip_figures_take_flags(mp_str_t flags,
                                                     mp_chip_figures_t *in_out_figures);
+// The same for libtpu's flags in LIBTPU_INIT_ARGS ("--a=true --b"). Other flags have no effect,
+// which is logged at level info.
+void mp_chip_figures_take_init_args(mp_str_t args, mp_chip_figures_t *in_out_figures);
 
 #endif  // MINIPOD_TOPOLOGY_FIGURES_FIGURES_H_

@@ -1,6 +1,8 @@
 // The model and its programs.
 #include "sim/model/clock/model.h"
 
+#include <stdlib.h>
+
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 #include "sim/chip/rules/chip_rules.h"
@@ -12,6 +14,10 @@
 static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   const mp_pod_info_t *info = mp_pod_info(model->pod);
   MP_RETURN_IF_ERROR(mp_chip_from_pod(info, &model->chip));
+  const char *init_args = getenv("LIBTPU_INIT_ARGS");
+  if (init_args != NULL && mp_pod_is_tpu(model->pod)) {
+    mp_chip_figures_take_init_args(mp_str(init_args), &model->chip.figures);
+  }
   mp_pod_time_t time;
   MP_RETURN_IF_ERROR(mp_pod_read_time(model->pod, options, &time));
   model->has_guesses = time.values == MP_VALUES_MODE_SHAPES;

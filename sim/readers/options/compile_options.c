@@ -255,7 +255,7 @@ static mp_status_t compile_options_read_field(mp_proto_reader_t *reader,
     case ENV:
       return mp_debug_option_read(
           mp_proto_message(reader, field, "CompileOptionsProto.env_option_overrides"),
-          &options->as_written);
+          options->is_tpu, &options->as_written);
     default:
       return NULL;
   }
@@ -276,9 +276,9 @@ static mp_status_t compile_options_check_counts(const mp_compile_options_t *opti
                         options->assigned_partitions);
 }
 
-mp_status_t mp_compile_options_read(const void *data, size_t size, mp_arena_t *arena,
+mp_status_t mp_compile_options_read(const void *data, size_t size, bool is_tpu, mp_arena_t *arena,
                                     mp_compile_options_t *out_options) {
-  mp_compile_options_t options = {.device_ordinal = -1};
+  mp_compile_options_t options = {.device_ordinal = -1, .is_tpu = is_tpu};
   mp_proto_reader_t reader = mp_proto_reader((mp_str_t){data, size}, "CompileOptionsProto");
   mp_proto_field_t field;
   while (mp_proto_next(&reader, &field)) {

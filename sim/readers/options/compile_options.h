@@ -23,6 +23,7 @@ typedef struct {
   int64_t device_ordinal;
   bool is_tupled;         // all arguments are the elements of one parameter, a tuple
   bool compile_portable;  // each execution names the device on which the program runs
+  bool is_tpu;            // for TPUs: libtpu's options are known
   bool as_written;        // XLA's algebraic simplifier is turned off
   bool use_spmd_partitioning;
   bool use_shardy_partitioner;
@@ -34,8 +35,10 @@ typedef struct {
 
 // Reads the message; an empty one is all defaults. Arrays go into `arena`. Malformed bytes:
 // INVALID_ARGUMENT with the offset. Unknown options are refused by name, known ones that minipod
-// cannot honour (layouts other than row-major) with UNIMPLEMENTED.
-MP_NODISCARD mp_status_t mp_compile_options_read(const void *data, size_t size, mp_arena_t *arena,
+// cannot honour (layouts other than row-major) with UNIMPLEMENTED. With `is_tpu` libtpu's options
+// are known, too.
+MP_NODISCARD mp_status_t mp_compile_options_read(const void *data, size_t size, bool is_tpu,
+                                                 mp_arena_t *arena,
                                                  mp_compile_options_t *out_options);
 
 // The flag of value `index`. A list of one flag holds for all values; a value for which a longer

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "sim/base/hash.h"
 #include "sim/base/log.h"
 
 typedef enum { TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_STRING } mp_flag_type_t;
@@ -175,7 +176,33 @@ static bool debug_options_is_as_written(mp_proto_reader_t value) {
   return is_named;
 }
 
-mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool *out_as_written) {
+// How names of libtpu's flags begin. It has more than 1,600 of them, which change with its
+// versions.
+static const char *const g_libtpu_prefixes[] = {
+    "xla_tpu_", "xla_jf_",     "xla_sc_",    "xla_msa_",          "xla_lhs_",           "xla_vf_",
+    "xla_llo_", "xla_mosaic_", "megascale_", "xla_enable_async_", "xla_latency_hiding_"};
+
+static bool debug_options_is_libtpu(mp_str_t name) {
+  for (size_t i = 0; i < sizeof(g_libtpu_prefixes) / sizeof(g_libtpu_prefixes[0]); ++i) {
+    if (mp_str_starts_with(name, g_libtpu_prefixes[i])) return true;
+  }
+  return false;
+}
+
+// Logs once per process that a flag of libtpu has no effect here. Names are known by a hash: of two
+// with the same one, only the first is logged.
+static void debug_options_tell_libtpu(mp_str_t name) {
+  enum { WORDS = 64, BITS = 64 };
+  static _Atomic uint64_t told[WORDS];
+  if (!mp_log_enabled(MP_LOG_INFO)) return;
+  const uint64_t hash = mp_hash_fnv1a(name.data, name.size);
+  const uint64_t bit = UINT64_C(1) << hash % BITS;
+  if ((atomic_fetch_or_explicit(&told[hash / BITS % WORDS], bit, memory_order_relaxed) & bit) != 0)
+    return;
+  mp_log(MP_LOG_INFO, "compile option %.*s of libtpu has no effect here", MP_STR_ARG(name));
+}
+
+mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool is_tpu, bool *out_as_written) {
   enum { KEY = 1, VALUE = 2 };
   mp_proto_field_t field;
   mp_str_t name = {"", 0};
@@ -196,6 +223,10 @@ mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool *out_as_written) 
   if (flag < count) {
     if (!has_effect) debug_options_tell(flag);
     *out_as_written |= has_effect;
+    return NULL;
+  }
+  if (is_tpu && debug_options_is_libtpu(name)) {
+    debug_options_tell_libtpu(name);
     return NULL;
   }
   return mp_status_make(MP_INVALID_ARGUMENT, "No such compile option: '%.*s'", MP_STR_ARG(name));

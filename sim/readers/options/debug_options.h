@@ -9,6 +9,10 @@
 // tuning of other back ends) are accepted and have no effect, which is logged once at level info;
 // their value must be of the flag's type. Others: INVALID_ARGUMENT "No such compile option: 'x'",
 // XLA's message, which JAX's users and tests know.
-MP_NODISCARD mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool *out_as_written);
+//
+// With `is_tpu` the names of libtpu's flags ("xla_tpu_…" and others) are accepted, too, with any
+// value; they have no effect, which is logged once per name at level info.
+MP_NODISCARD mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool is_tpu,
+                                              bool *out_as_written);
 
 #endif  // MINIPOD_SIM_READERS_OPTIONS_DEBUG_OPTIONS_H_

@@ -278,8 +278,20 @@ static void flags_change_what_a_compiler_does(void **state) {
   }
 }
 
+static void init_args_change_it_too(void **state) {
+  (void)state;
+  mp_chip_figures_t figures;
+  assert_ok(mp_chip_figures_find(MP_STR("v6e"), &figures));
+  mp_chip_figures_take_init_args(MP_STR("  --xla_foo=1 --" FLAG " -" RINGS "=1000000 --"),
+                                 &figures);
+  assert_true(isinf(figures.overlap_ring_work) && figures.overlap_carried == 1);
+  mp_chip_figures_take_init_args(MP_STR("--" FLAG "=false --" FLAG "=7"), &figures);
+  assert_false(figures.overlap_carried == 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(init_args_change_it_too),
       cmocka_unit_test(rings_are_made_where_they_are_faster),
       cmocka_unit_test(small_sums_are_waited_for),
       cmocka_unit_test(test_combine),

@@ -7,10 +7,11 @@ typedef struct {
   mp_arena_t *arena;
   mp_compile_options_t options;
 } read_t;
+static bool g_is_tpu;  // for the next reads
 
 static mp_status_t read_bytes(read_t *r, const void *data, size_t size) {
   assert_ok(mp_arena_create(&r->arena));
-  return mp_compile_options_read(data, size, r->arena, &r->options);
+  return mp_compile_options_read(data, size, g_is_tpu, r->arena, &r->options);
 }
 
 static mp_status_t read_buffer(read_t *r, mp_strbuf_t *message) {
@@ -168,6 +169,22 @@ static mp_status_t read_named(const char *name, uint32_t field, uint64_t number,
   return status;
 }
 
+static void libtpus_options_are_known_on_tpus(void **state) {
+  (void)state;
+  enum { BOOL = 2, INT = 3 };
+  assert_status(read_named("xla_tpu_scoped_vmem_limit_kib", INT, 1, NULL), MP_INVALID_ARGUMENT,
+                "No such compile option: 'xla_tpu_scoped_vmem_limit_kib'");
+  g_is_tpu = true;
+  assert_ok(read_named("xla_tpu_scoped_vmem_limit_kib", INT, 98304, NULL));
+  assert_ok(read_named("xla_tpu_enable_async_collective_fusion", 0, 0, "true"));
+  assert_ok(read_named("xla_jf_conv_output_fusion", BOOL, 1, NULL));
+  assert_status(read_named("xla_tpus", BOOL, 1, NULL), MP_INVALID_ARGUMENT,
+                "No such compile option: 'xla_tpus'");
+  assert_status(read_named("xla_embed_ir_in_executable", 0, 0, "never"), MP_INVALID_ARGUMENT,
+                "not a valid bool value");
+  g_is_tpu = false;
+}
+
 static void named_options_are_known_or_refused_by_name(void **state) {
   (void)state;
   enum { BOOL = 2, INT = 3, DOUBLE = 4 };
@@ -254,6 +271,7 @@ int main(void) {
       cmocka_unit_test(unpacked_flags_in_two_messages_are_joined),
       cmocka_unit_test(bad_assignments_are_refused),
       cmocka_unit_test(named_options_are_known_or_refused_by_name),
+      cmocka_unit_test(libtpus_options_are_known_on_tpus),
       cmocka_unit_test(layouts_must_be_row_major),
       cmocka_unit_test(what_cannot_be_honoured_is_refused),
       cmocka_unit_test(damaged_messages_name_the_offset),
