@@ -20,8 +20,7 @@ static double chip_fusion_bytes_tiled(const mp_chip_fusion_find_t *find,
                                       const mp_chip_fusion_value_t *entry,
                                       const mp_value_t *value) {
   if (entry->padding > 0) return mp_work_bytes_of(value->type) * entry->padding;
-  if (find->out->layouts.num_values > 0) return mp_layouts_bytes(&find->out->layouts, value);
-  return mp_work_bytes_of(value->type);
+  return mp_layouts_bytes(&find->out->layouts, value);
 }
 
 // The bytes of the array that a fusion reads: of the layout copy, if it reads one.

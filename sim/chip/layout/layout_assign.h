@@ -45,7 +45,7 @@ MP_NODISCARD mp_status_t mp_layouts_assign(const mp_module_t *module, uint32_t n
 uint32_t mp_layouts_copy_for(const mp_layouts_t *layouts, const mp_value_t *operand,
                              const mp_op_t *op);
 
-// The bytes of a copy, and of a value in its layout.
+// The bytes of a copy, and of a value in its layout; on GPUs, without layouts, of its elements.
 double mp_layouts_copy_bytes(const mp_layout_copy_t *copy);
 double mp_layouts_bytes(const mp_layouts_t *layouts, const mp_value_t *value);
 

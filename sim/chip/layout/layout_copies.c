@@ -76,6 +76,6 @@ double mp_layouts_copy_bytes(const mp_layout_copy_t *copy) {
 
 double mp_layouts_bytes(const mp_layouts_t *layouts, const mp_value_t *value) {
   const double bytes = mp_work_bytes_of(value->type);
-  if (!mp_type_is_tensor(value->type) || bytes == 0) return bytes;
+  if (layouts->num_values == 0 || !mp_type_is_tensor(value->type) || bytes == 0) return bytes;
   return bytes * mp_tile_padding(value->type, layouts->values[value->id]);
 }

@@ -7,6 +7,11 @@
 #include "sim/chip/steps/chip_builder.h"
 #include "sim/plan/plan.h"
 
+// The bytes of an array; on TPUs of its tiles.
+static double chip_copies_size(const mp_chip_builder_t *b, const mp_value_t *value) {
+  return mp_layouts_bytes(&b->c->fusions->layouts, value);
+}
+
 // ---- last uses ----
 
 static mp_status_t chip_copies_note_uses(void *context, mp_op_t *op) {
@@ -63,15 +68,15 @@ static bool chip_copies_is_copied(const mp_chip_builder_t *b, const mp_op_t *op,
   return mp_layouts_copy_for(&b->c->fusions->layouts, op->operands[operand], op) != MP_LAYOUT_NONE;
 }
 
-// What is copied before the op changes the operand, which becomes a result of this type.
+// What is copied before the op changes the operand, which becomes this result.
 static double chip_copies_before(const mp_chip_builder_t *b, const mp_op_t *op, int64_t operand,
-                                 const mp_type_t *type) {
+                                 const mp_value_t *result) {
   const mp_value_t *root = mp_chip_fusion_root(op->operands[operand]);
   // A copy in another layout is updated instead.
   if (chip_copies_is_copied(b, op, (uint32_t)operand)) return 0;
   const bool is_made = root->op != NULL && root->op->code == MP_OP_CONSTANT;
   if (!is_made && chip_copies_may_overwrite(b, op->operands[operand], op)) return 0;
-  return (is_made ? 1 : 2) * mp_work_bytes_of(type);
+  return (is_made ? 1 : 2) * chip_copies_size(b, result);
 }
 
 double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op) {
@@ -83,7 +88,7 @@ double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op) {
     const int64_t operand = is_update                       ? (int64_t)i
                             : op->code == MP_OP_CUSTOM_CALL ? mp_op_aliased_operand(op, i)
                                                             : -1;
-    if (operand >= 0) bytes += chip_copies_before(b, op, operand, op->results[i].type);
+    if (operand >= 0) bytes += chip_copies_before(b, op, operand, &op->results[i]);
   }
   return bytes;
 }
@@ -102,7 +107,7 @@ static mp_status_t chip_copies_add(mp_chip_builder_t *b, const mp_op_t *op, cons
   const bool is_read = !is_constant && !chip_copies_is_in_vmem(b, root);
   const bool is_written = to == NULL || !chip_copies_is_in_vmem(b, to);
   if (!is_read && !is_written) return mp_chip_add_vmem_copy(b, op, value);
-  return mp_chip_add_copy(b, op, (is_read + is_written) * mp_work_bytes_of(value->type));
+  return mp_chip_add_copy(b, op, (is_read + is_written) * chip_copies_size(b, value));
 }
 
 // Notes for the memory plan that a loop reads a copy in HBM; several loops may read the same one.
@@ -189,7 +194,7 @@ mp_status_t mp_chip_copy_chosen(mp_chip_builder_t *b, const mp_block_t *region) 
 // argument's memory, the argument was copied before it was read.
 static mp_status_t chip_copies_land(mp_chip_builder_t *b, const mp_op_t *terminator, uint32_t i) {
   const mp_value_t *value = terminator->operands[i];
-  const double bytes = mp_work_bytes_of(value->type);
+  const double bytes = chip_copies_size(b, value);
   const bool is_near = mp_chip_fusion_is_received_near(&b->c->chip->figures, bytes);
   MP_RETURN_IF_ERROR(mp_chip_add_copy(b, terminator, is_near ? bytes : 2 * bytes));
   const int32_t argument = b->c->program->results[i].alias;
@@ -215,7 +220,7 @@ mp_status_t mp_chip_copy_results(mp_chip_builder_t *b) {
     if (!chip_copies_is_foreign(b, terminator, i)) {
       if (chip_copies_leaves_loop(b, root)) {
         MP_RETURN_IF_ERROR(
-            mp_chip_add_copy(b, terminator, mp_work_bytes_of(terminator->operands[i]->type)));
+            mp_chip_add_copy(b, terminator, chip_copies_size(b, terminator->operands[i])));
       }
       if (!mp_chip_fusion_is_received(figures, root) ||
           !mp_chip_rule(&b->c->chip->figures, MP_CHIP_RULE_received_results))

@@ -411,6 +411,21 @@ static void expect_copies(mp_chip_compiler_t compiler, const char *text, uint32_
   cost_end(&c);
 }
 
+// A result that is an argument is copied: on TPUs in tiles of 8 x 128.
+static void tpus_copy_whole_tiles(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<9x130xf32>) -> tensor<9x130xf32> {\n"
+      "return %x : tensor<9x130xf32>\n}\n";
+  mp_chip_t chip = round_chip();
+  for (int is_tpu = 0; is_tpu < 2; ++is_tpu) {
+    chip.figures.compiler = is_tpu ? MP_CHIP_COMPILER_TPU : MP_CHIP_COMPILER_GPU;
+    costed_t c = cost_text_on(&chip, text);
+    assert_true(only_kernel(&c)->bytes == 2 * (is_tpu ? 16 * 256 : 9 * 130) * 4);
+    cost_end(&c);
+  }
+}
+
 // for (i = 0; i < 4; ++i) x = ...
 #define SQUARES "tensor<256x256xbf16>"
 #define STEPS(body)                                                                         \
@@ -736,6 +751,7 @@ int main(void) {
       cmocka_unit_test(collectives_cost_the_chip_nothing),
       cmocka_unit_test(loops_are_counted_or_walked),
       cmocka_unit_test(counted_rounds_need_no_condition),
+      cmocka_unit_test(tpus_copy_whole_tiles),
       cmocka_unit_test(rounds_copy_what_they_hold),
       cmocka_unit_test(rounds_of_gpus_copy_what_moves),
       cmocka_unit_test(factors_are_turned_for_gpus),
