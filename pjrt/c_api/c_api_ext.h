@@ -355,6 +355,12 @@ typedef struct PJRT_AbiVersion_Extension {
 
 // Buffers between the devices of different processes (version 5: jaxlib 0.10.2 to 0.12.0.1, whose
 // ids of devices are all of 32 bits). Both sides identify a transfer by its key and both devices.
+// Version 8 of the extension: the processes that the caller takes part with.
+#define PJRT_TRANSFERS_TASKS                                  \
+  size_t num_tasks;              /* version 8 */              \
+  const int *task_ids;           /* version 8, [num_tasks] */ \
+  const int64_t *incarnation_ids /* version 8, [num_tasks] */
+
 typedef struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -363,6 +369,7 @@ typedef struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
   const int32_t *dst_global_device_ids;  // [num_buffers]
   const int64_t *transfer_keys;          // [num_buffers]
   PJRT_Event **send_events;              // out, [num_buffers], the array is the caller's
+  PJRT_TRANSFERS_TASKS;
 } PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args;
 
 typedef struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
@@ -377,16 +384,30 @@ typedef struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
   const int32_t *src_global_device_ids;  // [num_shapes]
   const int64_t *transfer_keys;          // [num_shapes]
   PJRT_Buffer **buffers;                 // out, [num_shapes], the array is the caller's
+  PJRT_TRANSFERS_TASKS;
 } PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args;
+
+// Tells how a cancellation has ended; the error is the caller's.
+typedef void PJRT_Transfers_CrossHostOnCanceledCallback(PJRT_Error *error, void *user_arg);
+
+// Ends the wait for the contents of a receive buffer, with an error.
+typedef void PJRT_Transfers_CrossHostSendCancelNotifier(
+    const char *serialized_descriptor, size_t serialized_descriptor_size, PJRT_Error_Code reason,
+    const char *error_message, size_t error_message_size,
+    PJRT_Transfers_CrossHostOnCanceledCallback *on_canceled, void *on_canceled_user_arg,
+    void *user_arg);
 
 typedef struct PJRT_Transfers_CrossHostRecvNotifierInfo {
   void *user_arg;
+  // Called once; everything is the caller's.
   void (*notifier)(PJRT_Error *error, const char **serialized_descriptors,
                    size_t *descriptors_sizes, size_t num_descriptors, void *user_arg,
-                   void (*cancel_notifier)(void), void *cancel_notifier_user_arg);
+                   PJRT_Transfers_CrossHostSendCancelNotifier *cancel_notifier,
+                   void *cancel_notifier_user_arg);
 } PJRT_Transfers_CrossHostRecvNotifierInfo;
 
-// The older form, in which the client passes descriptors of the buffers.
+// The older form: the receiver makes descriptors of its buffers, which the client brings to the
+// sender.
 typedef struct PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -397,8 +418,9 @@ typedef struct PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args {
   PJRT_Buffer_MemoryLayout **layouts;
   PJRT_Device *device;
   PJRT_Transfers_CrossHostRecvNotifierInfo notifier;
-  PJRT_Buffer **buffers;  // out
-  size_t num_buffers;     // out
+  PJRT_Buffer **buffers;       // out, [num_shapes], the array is the caller's
+  size_t num_buffers;          // out
+  bool allow_cancel_notifier;  // version 7; without it the cancel notifier has no effect
 } PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args;
 
 typedef struct PJRT_Transfers_CrossHostRemoteSendCallbackInfo {
@@ -409,10 +431,12 @@ typedef struct PJRT_Transfers_CrossHostRemoteSendCallbackInfo {
 typedef struct PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
-  PJRT_Event *event;  // the function owns it
+  PJRT_Event *event;  // when the descriptor can be read; NULL: at once. The function owns it
   char **serialized_descriptor;
   size_t *serialized_descriptor_size;
   PJRT_Transfers_CrossHostRemoteSendCallbackInfo on_done;
+  // Version 6: called when the two fields above are not read any more.
+  void (*descriptor_destructor)(char **descriptor_data, size_t *descriptor_size);
 } PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args;
 
 typedef struct PJRT_CrossHostTransfers_Extension {

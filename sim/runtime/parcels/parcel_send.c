@@ -79,33 +79,61 @@ static mp_status_t parcel_send_start(mp_client_t *client, mp_buffer_t *buffer, u
   return NULL;
 }
 
-mp_status_t mp_parcel_send(mp_buffer_t *buffer, uint32_t target, int64_t key,
-                           mp_event_t **out_sent) {
-  mp_device_t *device = mp_memory_device(mp_buffer_memory(buffer));
-  mp_client_t *client = mp_device_client(device);
+static mp_status_t parcel_send_check(mp_client_t *client, uint64_t target) {
   MP_RETURN_IF_ERROR(mp_client_check(client));
   if (target >= mp_client_num_devices(client)) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "no device has the id %" PRIu32, target);
+    return mp_status_make(MP_INVALID_ARGUMENT, "no device has the id %" PRIu64, target);
   }
   if (client->world == NULL) {
     return mp_status_make(MP_FAILED_PRECONDITION, "there is no other process to send to");
   }
+  return NULL;
+}
+
+// Sends to the device `target`. With `tells`, the receiver gets the error of this call.
+static mp_status_t parcel_send(mp_buffer_t *buffer, uint32_t target,
+                               const mp_parcel_address_t *address, bool tells,
+                               mp_event_t **out_sent) {
+  mp_client_t *client = mp_device_client(mp_memory_device(mp_buffer_memory(buffer)));
   mp_post_t *post = NULL;
   MP_RETURN_IF_ERROR(mp_post_get(client->world, &post));
   parcel_send_t *send = mp_calloc(1, sizeof(*send));
   MP_RETURN_IF_NULL(send);
   send->world = client->world;
   send->to = (uint32_t)mp_device_info(mp_client_device(client, target))->process_index;
-  send->envelope =
-      (mp_envelope_t){.channel = MP_CHANNEL_PARCELS,
-                      .words = {MP_OK, (uint32_t)mp_buffer_type(buffer)->dtype},
-                      .key = {mp_endpoint_launch_key(client->endpoint, 0), (uint64_t)key,
-                              mp_device_id(device) | (uint64_t)target << 32}};
+  send->envelope = (mp_envelope_t){.channel = MP_CHANNEL_PARCELS,
+                                   .words = {MP_OK, (uint32_t)mp_buffer_type(buffer)->dtype},
+                                   .key = {address->client, address->key, address->devices}};
   mp_status_t status = parcel_send_start(client, buffer, target, send, out_sent);
   if (status != NULL) {
+    if (tells) parcel_send_tell(send, status);
     mp_payload_release(send->payload);
     mp_event_release(send->sent);
     mp_free(send);
   }
   return status;
+}
+
+mp_status_t mp_parcel_send(mp_buffer_t *buffer, uint32_t target, int64_t key,
+                           mp_event_t **out_sent) {
+  mp_device_t *device = mp_memory_device(mp_buffer_memory(buffer));
+  mp_client_t *client = mp_device_client(device);
+  MP_RETURN_IF_ERROR(parcel_send_check(client, target));
+  const mp_parcel_address_t address = {.client = mp_endpoint_launch_key(client->endpoint, 0),
+                                       .key = (uint64_t)key,
+                                       .devices = mp_device_id(device) | (uint64_t)target << 32};
+  return parcel_send(buffer, target, &address, false, out_sent);
+}
+
+mp_status_t mp_parcel_send_to(mp_buffer_t *buffer, const mp_parcel_ticket_t *ticket,
+                              mp_event_t **out_sent) {
+  if (ticket->magic != MP_PARCEL_TICKET_MAGIC) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "the receiver's descriptor is not minipod's");
+  }
+  mp_client_t *client = mp_device_client(mp_memory_device(mp_buffer_memory(buffer)));
+  MP_RETURN_IF_ERROR(parcel_send_check(client, ticket->target));
+  const mp_parcel_address_t address = {.client = ticket->client,
+                                       .key = ticket->key,
+                                       .devices = MP_PARCEL_FROM_ANY | ticket->target << 32};
+  return parcel_send(buffer, (uint32_t)ticket->target, &address, true, out_sent);
 }

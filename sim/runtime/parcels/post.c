@@ -83,7 +83,8 @@ static void post_match(mp_post_t *post, mp_packet_t *packet, uint32_t lost_rank)
       receiver->packet = packet;
       is_taken = true;
       post_make_ready(post, receiver);
-    } else if (packet == NULL && receiver->from == lost_rank) {
+    } else if (packet == NULL &&
+               (receiver->from == lost_rank || receiver->from == MP_PARCEL_FROM_ANY)) {
       receiver->error = mp_status_retain(post->losses[lost_rank]);
       post_make_ready(post, receiver);
     } else {
@@ -143,7 +144,8 @@ void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
   mp_lock(&post->lock);
   receiver->packet = post_take_early(post, receiver);
   receiver->error = NULL;
-  if (receiver->packet == NULL && post->losses[receiver->from] != NULL) {
+  if (receiver->packet == NULL && receiver->from != MP_PARCEL_FROM_ANY &&
+      post->losses[receiver->from] != NULL) {
     receiver->error = mp_status_retain(post->losses[receiver->from]);
   }
   if (receiver->packet != NULL || receiver->error != NULL) {
@@ -155,6 +157,27 @@ void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
     if (receiver->deadline < post->wakes_at) pthread_cond_signal(&post->changed);
   }
   mp_unlock(&post->lock);
+}
+
+void mp_post_cancel(mp_post_t *post, const mp_parcel_address_t *address, mp_status_t error) {
+  mp_lock(&post->lock);
+  receiver_list_t all = post->waiting;
+  post->waiting = (receiver_list_t){0};
+  for (mp_parcel_receiver_t *receiver; (receiver = all.first) != NULL;) {
+    MP_QUEUE_POP(&all, next);
+    receiver->next = NULL;
+    const mp_parcel_address_t *other = &receiver->address;
+    if (error != NULL && other->client == address->client && other->key == address->key &&
+        other->devices == address->devices) {
+      receiver->error = error;
+      error = NULL;
+      post_make_ready(post, receiver);
+    } else {
+      MP_QUEUE_PUSH(&post->waiting, receiver, next);
+    }
+  }
+  mp_unlock(&post->lock);
+  mp_status_release(error);
 }
 
 // ---- The thread ----

@@ -14,6 +14,13 @@ typedef struct {
   uint64_t devices;  // source | target << 32
 } mp_parcel_address_t;
 
+// For a receiver that does not know the sender: the rank, and the source in the address. Such a
+// receiver fails with any rank that is lost while it waits.
+#define MP_PARCEL_FROM_ANY UINT32_MAX
+
+// How every ticket begins (mp_parcel_ticket_t): "mpticket".
+#define MP_PARCEL_TICKET_MAGIC UINT64_C(0x74656b636974706d)
+
 // The envelope's words are the sender's status, the type, and whether there are contents.
 enum { MP_PARCEL_ABSENT = 1 };
 
@@ -22,7 +29,7 @@ typedef struct mp_parcel_receiver_s mp_parcel_receiver_t;
 struct mp_parcel_receiver_s {
   mp_parcel_receiver_t *next;
   mp_parcel_address_t address;
-  uint32_t from;    // the rank that the parcel comes from
+  uint32_t from;    // the rank that the parcel comes from; MP_PARCEL_FROM_ANY: unknown
   double deadline;  // when the receiver gives up (mp_clock_seconds); INFINITY: never
   // Called once, on the office's thread and without locks, with the parcel's packet. If that never
   // comes: NULL and the error, which is NULL as well if the deadline has passed. The function owns
@@ -39,6 +46,8 @@ typedef struct mp_post_s mp_post_t;
 MP_NODISCARD mp_status_t mp_post_get(mp_world_t *world, mp_post_t **out_post);
 // Hands over a receiver, which the office owns until it calls `take`.
 void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver);
+// Ends the wait of the receiver with this address, if it still waits. Consumes `error`.
+void mp_post_cancel(mp_post_t *post, const mp_parcel_address_t *address, mp_status_t error);
 // The number of parcels that this process is copying, in all worlds. The exit handler polls it. A
 // sender decrements it when the parcel has been handed to the transport, so that the goodbye comes
 // after the parcel.

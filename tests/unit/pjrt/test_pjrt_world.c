@@ -1,5 +1,6 @@
 // The table over several processes: whose devices are whose, and programs on some of them.
 #include <string.h>
+#include <time.h>
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/proto.h"
@@ -431,6 +432,220 @@ static void launches_are_meant_for_processes(void **state) {
   sum_end(&sum);
 }
 
+// ---- transfers by descriptors ----
+
+static const PJRT_CrossHostTransfers_Extension *transfers(void) {
+  const PJRT_Extension_Base *found = api()->extension_start;
+  while (found->type != PJRT_Extension_Type_CrossHostTransfers) found = found->next;
+  return (const void *)found;
+}
+
+// What a notifier receives.
+typedef struct {
+  char descriptors[2][64];
+  size_t sizes[2];
+  size_t count;
+  PJRT_Transfers_CrossHostSendCancelNotifier *cancel;
+  void *cancel_arg;
+} told_t;
+
+static void note_descriptors(PJRT_Error *error, const char **descriptors, size_t *sizes,
+                             size_t count, void *user_arg,
+                             PJRT_Transfers_CrossHostSendCancelNotifier *cancel, void *cancel_arg) {
+  told_t *told = user_arg;
+  assert_null(error);
+  for (size_t i = 0; i < count; ++i) {
+    assert_true(sizes[i] <= sizeof(told->descriptors[i]));
+    memcpy(told->descriptors[i], descriptors[i], sizes[i]);
+    told->sizes[i] = sizes[i];
+  }
+  told->count = count;
+  told->cancel = cancel;
+  told->cancel_arg = cancel_arg;
+}
+
+// Two receive buffers of f32[4] on a device of this rank.
+static PJRT_Error *receive(uint32_t rank, int device, bool may_cancel, told_t *told,
+                           PJRT_Buffer *buffers[2]) {
+  static const int64_t dims[] = {4};
+  PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args args = {
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args,
+                                      allow_cancel_notifier),
+      .client = pods.clients[rank],
+      .num_shapes = 2,
+      .shape_num_dims = (size_t[]){1, 1},
+      .num_dims = (const int64_t *[]){dims, dims},
+      .element_types = (PJRT_Buffer_Type[]){PJRT_Buffer_Type_F32, PJRT_Buffer_Type_F32},
+      .layouts = (PJRT_Buffer_MemoryLayout *[]){NULL, NULL},
+      .device = device_of(pods.clients[rank], device),
+      .notifier = {told, note_descriptors},
+      .buffers = buffers,
+      .allow_cancel_notifier = may_cancel};
+  return transfers()->make_cross_host_receive_buffers(&args);
+}
+
+// How a copy has ended, and how often its descriptor was given back.
+typedef struct {
+  atomic_int num_ends, num_freed;
+  bool is_enqueued;
+  mp_status_t error;
+} copied_t;
+
+static copied_t g_copied;
+
+static void note_end(PJRT_Error *error, bool is_enqueued, void *user_arg) {
+  copied_t *copied = user_arg;
+  copied->is_enqueued = is_enqueued;
+  if (error != NULL) {
+    const char *text = NULL;
+    size_t size = 0;
+    error->vtable->message(error, &text, &size);
+    copied->error = mp_status_make(MP_INTERNAL, "%s", text);
+  }
+  atomic_fetch_add(&copied->num_ends, 1);
+}
+
+static void note_freed(char **descriptor, size_t *size) {
+  assert_true(descriptor != NULL && size != NULL);
+  atomic_fetch_add(&g_copied.num_freed, 1);
+}
+
+static void await_end(void) {
+  while (atomic_load(&g_copied.num_ends) == 0) {
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+  }
+}
+
+// Copies four numbers from a device of `rank`, and waits for the end. `event` as in the interface.
+static void copy(uint32_t rank, int device, char *descriptor, size_t size, PJRT_Event *event,
+                 float first) {
+  const float values[4] = {first, 2, 3, 4};
+  g_copied = (copied_t){.error = NULL};
+  PJRT_Buffer *buffer =
+      put_f32(pods.clients[rank], device_of(pods.clients[rank], device), values, 4);
+  PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args args = {
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args,
+                                      descriptor_destructor),
+      .buffer = buffer,
+      .event = event,
+      .serialized_descriptor = &descriptor,
+      .serialized_descriptor_size = &size,
+      .on_done = {&g_copied, note_end},
+      .descriptor_destructor = note_freed};
+  transfers()->copy_to_remote_device(&args);
+  destroy_buffer(buffer);  // the copy has what it needs
+  if (event == NULL) {
+    await_end();
+  } else {
+    assert_int_equal(atomic_load(&g_copied.num_ends), 0);
+    PJRT_Event_Set_Args set = ARGS(PJRT_Event_Set, error_message_size);
+    set.event = event;
+    expect_ok(api()->PJRT_Event_Set(&set));
+    await_end();
+  }
+  assert_int_equal(atomic_load(&g_copied.num_ends), 1);
+  assert_int_equal(atomic_load(&g_copied.num_freed), 1);
+}
+
+static void note_canceled(PJRT_Error *error, void *user_arg) {
+  assert_null(error);
+  ++*(int *)user_arg;
+}
+
+static void expect_first(PJRT_Buffer *buffer, float first) {
+  float got[4] = {0};
+  get(buffer, got, sizeof(got));
+  assert_true(got[0] == first && got[3] == 4);
+  destroy_buffer(buffer);
+}
+
+static void descriptors_bring_arrays_to_their_receivers(void **state) {
+  (void)state;
+  told_t told;
+  PJRT_Buffer *buffers[2];
+  expect_ok(receive(1, 2, false, &told, buffers));
+  assert_int_equal(told.count, 2);
+  assert_null(told.cancel_arg);
+  PJRT_Event_Create_Args create = ARGS(PJRT_Event_Create, event);
+  expect_ok(api()->PJRT_Event_Create(&create));
+  copy(2, 4, told.descriptors[1], told.sizes[1], create.event, 20);
+  assert_true(g_copied.is_enqueued && g_copied.error == NULL);
+  copy(0, 1, told.descriptors[0], told.sizes[0], NULL, 10);
+  expect_first(buffers[0], 10);
+  expect_first(buffers[1], 20);
+  // Without permission, cancelling has no effect, but is answered.
+  expect_ok(receive(1, 3, false, &told, buffers));
+  int num_canceled = 0;
+  told.cancel(told.descriptors[0], told.sizes[0], PJRT_Error_Code_ABORTED, "no", 2, note_canceled,
+              &num_canceled, told.cancel_arg);
+  assert_int_equal(num_canceled, 1);
+  copy(0, 0, told.descriptors[0], told.sizes[0], NULL, 30);
+  copy(0, 0, told.descriptors[1], told.sizes[1], NULL, 40);
+  expect_first(buffers[0], 30);
+  expect_first(buffers[1], 40);
+}
+
+static void a_transfer_that_fails_ends_the_wait(void **state) {
+  (void)state;
+  told_t told;
+  PJRT_Buffer *buffers[2];
+  float got[4];
+  expect_ok(receive(1, 2, true, &told, buffers));
+  assert_non_null(told.cancel_arg);
+  // Of the receiver.
+  int num_canceled = 0;
+  told.cancel(told.descriptors[0], told.sizes[0], PJRT_Error_Code_ABORTED, "not wanted...", 10,
+              note_canceled, &num_canceled, told.cancel_arg);
+  assert_int_equal(num_canceled, 1);
+  expect_error(try_get(buffers[0], got, sizeof(got)), PJRT_Error_Code_ABORTED, "not wanted");
+  destroy_buffer(buffers[0]);
+  // Of the sender, with a buffer whose contents are an error.
+  static const int64_t dims[] = {4};
+  PJRT_Client_CreateErrorBuffer_Args broken = ARGS(PJRT_Client_CreateErrorBuffer, num_payload);
+  broken.client = pods.clients[0];
+  broken.error_code = PJRT_Error_Code_DATA_LOSS;
+  broken.error_message = "it broke";
+  broken.error_message_size = 8;
+  broken.shape_dims = dims;
+  broken.shape_num_dims = 1;
+  broken.shape_element_type = PJRT_Buffer_Type_F32;
+  broken.memory = memory_of(device_of(pods.clients[0], 0), 0);
+  expect_ok(api()->PJRT_Client_CreateErrorBuffer(&broken));
+  char *descriptor = told.descriptors[1];
+  g_copied = (copied_t){.error = NULL};
+  // An older client's struct ends before the destructor.
+  PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args args = {
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args, on_done),
+      .buffer = broken.buffer,
+      .serialized_descriptor = &descriptor,
+      .serialized_descriptor_size = &told.sizes[1],
+      .on_done = {&g_copied, note_end},
+      .descriptor_destructor = (void (*)(char **, size_t *))(uintptr_t)0x5a5a};
+  transfers()->copy_to_remote_device(&args);
+  await_end();
+  assert_status(g_copied.error, MP_INTERNAL, "it broke");
+  expect_error(try_get(buffers[1], got, sizeof(got)), PJRT_Error_Code_DATA_LOSS,
+               "process 0 could not send this array: it broke");
+  destroy_buffer(buffers[1]);
+  destroy_buffer(broken.buffer);
+}
+
+static void bad_descriptors_are_refused(void **state) {
+  (void)state;
+  char bytes[32] = "not a descriptor";
+  copy(0, 0, bytes, 7, NULL, 1);
+  assert_false(g_copied.is_enqueued);
+  assert_status(g_copied.error, MP_INTERNAL, "a descriptor of 7 bytes is not minipod's");
+  copy(0, 0, bytes, 32, NULL, 1);
+  assert_status(g_copied.error, MP_INTERNAL, "not minipod's");
+  told_t told;
+  PJRT_Buffer *buffers[2];
+  expect_error(receive(1, 0, false, &told, buffers), PJRT_Error_Code_INVALID_ARGUMENT, "");
+  PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args none = {.struct_size = 112};
+  expect_error(transfers()->make_cross_host_receive_buffers(&none),
+               PJRT_Error_Code_INVALID_ARGUMENT, "the notifier or an array is NULL");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_client_shows_all_devices),
@@ -440,6 +655,9 @@ int main(void) {
       cmocka_unit_test(programs_run_on_the_own_part),
       cmocka_unit_test(a_refused_launch_fails_everywhere),
       cmocka_unit_test(launches_are_meant_for_processes),
+      cmocka_unit_test(descriptors_bring_arrays_to_their_receivers),
+      cmocka_unit_test(a_transfer_that_fails_ends_the_wait),
+      cmocka_unit_test(bad_descriptors_are_refused),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

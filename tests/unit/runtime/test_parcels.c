@@ -197,6 +197,85 @@ static void no_device_sends(void **state) {
   stop_pods(&pods);
 }
 
+static mp_buffer_t *await_any(const pods_t *pods, uint32_t device, int64_t count,
+                              mp_parcel_ticket_t *out_ticket) {
+  mp_buffer_t *buffer = NULL;
+  assert_ok(
+      mp_parcel_receive_any(memory_of(pods, device), MP_DTYPE_F32, &count, 1, out_ticket, &buffer));
+  return buffer;
+}
+
+static void send_to(const pods_t *pods, uint32_t from, const mp_parcel_ticket_t *ticket,
+                    int64_t count, float first) {
+  mp_buffer_t *buffer = make(pods, from, count, first);
+  mp_event_t *sent = NULL;
+  assert_ok(mp_parcel_send_to(buffer, ticket, &sent));
+  assert_ok(mp_event_await(sent));
+  mp_event_release(sent);
+  mp_buffer_release(buffer);
+}
+
+static void tickets_are_for_any_sender(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 3, 1, k_options);
+  mp_parcel_ticket_t tickets[4];
+  mp_buffer_t *waiting[4];
+  for (uint32_t i = 0; i < 4; ++i) waiting[i] = await_any(&pods, 2 + i % 2, 5, &tickets[i]);
+  send_to(&pods, 0, &tickets[1], 5, 10);
+  send_to(&pods, 4, &tickets[0], 5, 20);
+  send_to(&pods, 3, &tickets[2], 5, 30);  // of the same process
+  expect(waiting[0], 5, 20);
+  expect(waiting[1], 5, 10);
+  expect(waiting[2], 5, 30);
+  // The wait ends by the receiver, once.
+  mp_parcel_cancel(pods.clients[1], &tickets[3], mp_status_make(MP_CANCELLED, "not wanted"));
+  expect_error(waiting[3], MP_CANCELLED, "not wanted");
+  mp_parcel_cancel(pods.clients[1], &tickets[3], mp_status_make(MP_CANCELLED, "not wanted"));
+  send_to(&pods, 0, &tickets[3], 5, 0);  // is dropped
+  // What does not fit, errors, and what is no ticket.
+  waiting[0] = await_any(&pods, 2, 5, &tickets[0]);
+  send_to(&pods, 0, &tickets[0], 4, 0);
+  expect_error(waiting[0], MP_INVALID_ARGUMENT, "sends an array of 16 bytes");
+  mp_buffer_t *buffer = make(&pods, 0, 5, 0);
+  mp_event_t *sent = NULL;
+  mp_parcel_ticket_t wrong = tickets[0];
+  wrong.target = 6;
+  assert_status(mp_parcel_send_to(buffer, &wrong, &sent), MP_INVALID_ARGUMENT,
+                "no device has the id 6");
+  wrong.magic = 5;
+  assert_status(mp_parcel_send_to(buffer, &wrong, &sent), MP_INVALID_ARGUMENT, "not minipod's");
+  waiting[0] = await_any(&pods, 2, 5, &tickets[0]);
+  mp_buffer_delete(buffer);
+  assert_ok(mp_parcel_send_to(buffer, &tickets[0], &sent));
+  assert_status(mp_event_await(sent), MP_INVALID_ARGUMENT, "deleted");
+  mp_event_release(sent);
+  mp_buffer_release(buffer);
+  expect_error(waiting[0], MP_INVALID_ARGUMENT, "process 0 could not send this array");
+  stop_pods(&pods);
+}
+
+static void a_lost_process_may_be_the_sender(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 3, 1, k_options);
+  mp_parcel_ticket_t ticket;
+  mp_buffer_t *waiting = await_any(&pods, 2, 4, &ticket);
+  mp_client_release(pods.clients[0]);
+  pods.clients[0] = NULL;
+  close_pod_world(pods.worlds[0]);
+  expect_error(waiting, MP_UNAVAILABLE, "process 0");
+  // Transfers that begin afterwards are between the others.
+  waiting = await_any(&pods, 2, 4, &ticket);
+  send_to(&pods, 4, &ticket, 4, 1);
+  expect(waiting, 4, 1);
+  for (int i = 1; i < 3; ++i) {
+    mp_client_release(pods.clients[i]);
+    close_pod_world(pods.worlds[i]);
+  }
+  for (int i = 0; i < 3; ++i) mp_status_release(pods.statuses[i]);
+}
+
 static void a_process_alone_gets_an_error(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
@@ -204,6 +283,9 @@ static void a_process_alone_gets_an_error(void **state) {
   static const int64_t four = 4;
   mp_buffer_t *buffer = NULL;
   assert_status(mp_parcel_receive(memory, MP_DTYPE_F32, &four, 1, 1, 0, &buffer),
+                MP_FAILED_PRECONDITION, "no other process");
+  mp_parcel_ticket_t ticket;
+  assert_status(mp_parcel_receive_any(memory, MP_DTYPE_F32, &four, 1, &ticket, &buffer),
                 MP_FAILED_PRECONDITION, "no other process");
   mp_client_release(client);
 }
@@ -215,6 +297,8 @@ int main(void) {
       cmocka_unit_test(errors_reach_the_receiver),
       cmocka_unit_test(a_lost_process_sends_nothing),
       cmocka_unit_test(no_device_sends),
+      cmocka_unit_test(tickets_are_for_any_sender),
+      cmocka_unit_test(a_lost_process_may_be_the_sender),
       cmocka_unit_test(a_process_alone_gets_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
