@@ -28,7 +28,7 @@ def finish(code, pod="v6e:2x2", timeout=120, prelude=PRELUDE, **variables):
   process = scenario.start_whole(prelude + textwrap.dedent(code), environment(pod, **variables))
   returncode, out, err = scenario.finish(process, timeout)
   return returncode, out, [line for line in err.splitlines() if line.startswith("minipod: ")] + (
-      err.splitlines()[-15:] if returncode else [])
+      [line for line in err.splitlines()[-15:] if not line.startswith("minipod: ")] if returncode else [])
 
 
 def run(code, pod="v6e:2x2", timeout=120, prelude=PRELUDE, **variables):
