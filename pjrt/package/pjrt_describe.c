@@ -4,7 +4,8 @@
 
 #include "pjrt/pjrt_objects.h"
 
-static void pjrt_describe_write(const mp_pod_t *pod, minipod_described_t *out_described) {
+static void pjrt_describe_write(const mp_pod_t *pod, const mp_pod_time_t *time,
+                                minipod_described_t *out_described) {
   const mp_pod_info_t *info = mp_pod_info(pod);
   snprintf(out_described->name, sizeof(out_described->name), "%s", info->name);
   snprintf(out_described->kind, sizeof(out_described->kind), "%s", info->kind);
@@ -12,6 +13,7 @@ static void pjrt_describe_write(const mp_pod_t *pod, minipod_described_t *out_de
   out_described->num_hosts = info->num_hosts;
   out_described->num_chips = info->num_slices * info->chips_per_slice;
   out_described->cores_per_chip = info->cores_per_chip;
+  out_described->is_timed = time->mode != MP_TIME_OFF;
   out_described->memory = mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE];
 }
 
@@ -38,7 +40,9 @@ const char *minipod_describe(minipod_described_t *out_described) {
   mp_pod_t *pod = NULL;
   mp_status_t status = pjrt_describe_read_options(&options);
   if (status == NULL) status = mp_pod_create(options, &pod);
-  if (status == NULL) pjrt_describe_write(pod, out_described);
+  mp_pod_time_t time = {0};
+  if (status == NULL) status = mp_pod_read_time(pod, options, &time);
+  if (status == NULL) pjrt_describe_write(pod, &time, out_described);
   mp_pod_release(pod);
   mp_options_release(options);
   mp_log_set_level(level);

@@ -15,6 +15,7 @@ typedef struct {
   int32_t num_hosts;       // of the whole pod
   int32_t num_chips;       // of the whole pod
   int32_t cores_per_chip;  // devices of a chip
+  int32_t is_timed;        // whether virtual times are kept
   uint64_t memory;         // bytes of a device's own memory; UINT64_MAX: no limit
 } minipod_described_t;
 

@@ -64,9 +64,17 @@ static bool loc_is_done(const search_t *s) {
   return s->found.name != NULL && s->found.file != NULL;
 }
 
+static bool loc_is_marked(mp_str_t name) {
+  const mp_str_t mark = MP_STR(MP_LOC_PATH_MARK);
+  return name.size > mark.size && memcmp(name.data, mark.data, mark.size) == 0;
+}
+
 static void loc_visit(search_t *s, const mp_loc_t *loc) {
   s->visits += 1;
-  if (loc->kind == MP_LOC_NAME && s->found.name == NULL && loc->text.size > 0) s->found.name = loc;
+  if (loc->kind == MP_LOC_NAME && loc->text.size > 0 &&
+      (s->found.name == NULL || loc_is_marked(loc->text))) {
+    s->found.name = loc;
+  }
   if (loc->kind != MP_LOC_FILE) return;
   if (s->innermost == NULL) s->innermost = loc;
   if (s->found.file == NULL && !s->wants_any && !loc_is_installed(loc->text)) s->found.file = loc;
@@ -97,6 +105,13 @@ mp_loc_found_t mp_loc_find(const mp_loc_t *loc) {
     s.found.library = s.innermost;
   }
   return s.found;
+}
+
+mp_str_t mp_loc_path(const mp_loc_t *loc) {
+  const mp_loc_t *name = mp_loc_find(loc).name;
+  if (name == NULL) return MP_STR("");
+  const size_t mark = loc_is_marked(name->text) ? strlen(MP_LOC_PATH_MARK) : 0;
+  return (mp_str_t){name->text.data + mark, name->text.size - mark};
 }
 
 bool mp_loc_has_file(const mp_loc_t *loc) {
@@ -147,7 +162,7 @@ bool mp_loc_count(const mp_loc_t *loc, uint64_t *room) {
 
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out) {
   const mp_loc_found_t found = mp_loc_find(loc);
-  if (found.name != NULL) mp_strbuf_put_visible(out, loc_last_part(found.name->text));
+  if (found.name != NULL) mp_strbuf_put_visible(out, loc_last_part(mp_loc_path(loc)));
   if (found.file != NULL) {
     if (found.name != NULL) mp_strbuf_puts(out, " at ");
     loc_put_file(found.file, out);

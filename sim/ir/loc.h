@@ -27,10 +27,18 @@ struct mp_loc_s {
 
 // What people are shown of a location; each may be NULL.
 typedef struct {
-  const mp_loc_t *name;     // the outermost name
+  const mp_loc_t *name;     // the outermost name, or the one that is marked
   const mp_loc_t *file;     // the user's line: the innermost frame outside of installed packages
   const mp_loc_t *library;  // the innermost frame, where it is one of an installed package
 } mp_loc_found_t;
+
+// A name that begins like this is a path ("blocks.0.up/addmm" after the mark) and goes before names
+// outside of it: minipod's Python package marks those of frameworks that put no paths into
+// locations.
+#define MP_LOC_PATH_MARK "minipod:"
+
+// The path of a location: the name without the mark; empty: there is none. `loc` may be NULL.
+mp_str_t mp_loc_path(const mp_loc_t *loc);
 
 // `loc` may be NULL. Where all frames are those of installed packages (or of Python's standard
 // library), `file` is the innermost of them, and `library` is NULL.

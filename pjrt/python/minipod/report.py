@@ -9,6 +9,7 @@ import math
 import re
 import textwrap
 
+from minipod import report_eager
 from minipod import report_file
 
 GROUPS = ("line", "layer", "kind", "class", "axis")
@@ -107,23 +108,28 @@ def split(report: dict) -> tuple[list[dict], list[dict]]:
 def _others_row(others: list[dict], whole: float) -> tuple[str, int, str, str, str]:
   """The line of those others: name, launches, time of a launch, time, share."""
   time = sum(program["seconds"] for program in others)
-  launches = sum(program["launches"] for program in others)
+  number = sum(launches(program) for program in others)
   name = "(1 other program)" if len(others) == 1 else f"({len(others)} other programs)"
-  return name, launches, seconds(time / max(1, launches)), seconds(time), share(time, whole)
+  return name, number, seconds(time / max(1, number)), seconds(time), share(time, whole)
 
 
 def program_rows(report: dict) -> list[tuple[str, int, str, str, str]]:
   """The table of programs: name, launches, time of a launch, time, share; the shares add up."""
   whole = all_seconds(report)
   shown, others = split(report)
-  rows = [(title(program), program["launches"], seconds(each_launch(program)), seconds(program["seconds"]),
+  rows = [(title(program), launches(program), seconds(each_launch(program)), seconds(program["seconds"]),
            share(program["seconds"], whole)) for program in shown]
   return rows + ([_others_row(others, whole)] if others else [])
 
 
+def launches(program: dict) -> int:
+  """Of eager ops, those of all ops."""
+  return program.get("eager_launches", program["launches"])
+
+
 def each_launch(program: dict) -> float:
   """Mean seconds of a launch."""
-  return program["seconds"] / max(1, program["launches"])
+  return program["seconds"] / max(1, launches(program))
 
 
 def partners(program: dict) -> float:
@@ -238,7 +244,7 @@ def _key(row: dict, by: str, mesh: dict | None) -> str:
     return f"{row['kind']} along {axes(row, mesh)}" if "members" in row else row["class"]
   if by == "class":
     return row.get("class", "collective")
-  name = row.get("name") or row["kind"]
+  name = row.get("name") or row.get("kind", "")
   if by == "kind":
     return name
   _, _, place = row["at"].rpartition(" at ")
@@ -249,8 +255,8 @@ def _rows(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, flo
   """Groups, each with the activity and the time of all devices, the longest first."""
   sums: dict[tuple[str, str], float] = {}
   tables = (("work", program["ops"], "time"), ("collective", program["collectives"], "exposed"))
-  if by == "layer":
-    tables = tuple((what, program["layers"], what) for what in ("work", "collective"))
+  if by == "layer" or by == "line" and "lines" in program:
+    tables = tuple((what, program["layers" if by == "layer" else "lines"], what) for what in ("work", "collective"))
   elif by in ("class", "axis"):
     tables = ("work", program["classes"], "time"), tables[1]
   for what, rows, time in tables:
@@ -284,8 +290,8 @@ def _line(name: str, what: str, time: float, program: dict) -> str:
 
 def _missing(program: dict, by: str, what: str) -> float:
   """Seconds of all devices that have no row in the tables from which groups are made."""
-  if by == "layer":
-    return max(0.0, program[what] - sum(row[what] for row in program["layers"]))
+  if by == "layer" or by == "line" and "lines" in program:
+    return max(0.0, program[what] - sum(row[what] for row in program["layers" if by == "layer" else "lines"]))
   if by in ("class", "axis") and what == "work":
     return max(0.0, program[what] - sum(row["time"] for row in program["classes"]))
   return program[f"other_{what}"]
@@ -311,8 +317,10 @@ def _memory(size: int) -> str:
 
 def facts(report: dict, program: dict, tokens: float | None) -> list[str]:
   """The line about a program; `tokens` belongs to the program that takes longest."""
-  found = [f"{_count(program['launches'], 'launch')} of {seconds(each_launch(program))}"
+  found = [f"{_count(launches(program), 'launch')} of {seconds(each_launch(program))}"
            f" on {_count(round(partners(program)), 'device')}"]
+  if "eager_launches" in program and report["seconds"] > 0:
+    found.append(f"devices are busy {share(all_seconds(report), report['seconds'])} of the time, and wait for the host otherwise")
   if (used := utilisation(report, program)) is not None:
     found.append(f"matmul utilisation {100 * used:.1f} %")
   found.append(f"{_memory(program['memory']['bytes'])} per device")
@@ -365,12 +373,13 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
   the program takes that took longest.
   """
   known = axes_of(mesh) if mesh is not None else None
+  report = report_eager.gather(report)
   if by not in GROUPS:
     raise ValueError(f"by {by!r} is none of {', '.join(GROUPS)}")
   lines = [head(report)[:COLUMNS], *notes(report)]
   lines.append(f"\n{'program':52} {'launches':>9} {'each':>11} {'in all':>11} {'share':>9}")
-  for name, launches, *times in program_rows(report):
-    lines.append(f"{_end(name, 52):52} {launches:9} {times[0]:>11} {times[1]:>11} {times[2]:>9}")
+  for name, number, *times in program_rows(report):
+    lines.append(f"{_end(name, 52):52} {number:9} {times[0]:>11} {times[1]:>11} {times[2]:>9}")
   for program in split(report)[0]:
     lines += ["", *_program(report, program, by, known, tokens)]
   from minipod import findings  # it needs this module

@@ -4,6 +4,7 @@ import html
 
 from minipod import findings
 from minipod import report
+from minipod import report_eager
 from minipod import step_picture
 
 _COLOURS = {"work": "#3b7dd8", "collective": "#d8733b", "waiting": "#b9a13a", "idle": "#c8c8c8"}
@@ -93,6 +94,7 @@ def body(described: dict, mesh=None, tokens: float | None = None, steps: dict[st
   With `key`, the tabs of several reports in one page stay independent.
   """
   known = report.axes_of(mesh) if mesh is not None else None
+  described = report_eager.gather(described)
   head = html.escape(report.head(described))
   programs = _table(("program", "launches", "each", "in all", "share"), report.program_rows(described))
   shown = "".join(_program(described, program, known, tokens, f"{key}-{i}", (steps or {}).get(program["name"]))

@@ -21,6 +21,7 @@ import minipod
 
 _PATH = "TPU_LIBRARY_PATH"
 _HARDWARE = "torch_tpu._internal.utils.hardware"
+_LOADER = "torch_tpu._loader"
 _GOOGLE = "0x1ae0"  # the PCI vendor
 # By device kind: the PCI device, by which TorchTPU finds names and shapes of hosts.
 _PCI_DEVICES = {"TPU v4": "0x005e", "TPU v5": "0x0062", "TPU v5 lite": "0x0063", "TPU v6 lite": "0x006f",
@@ -38,6 +39,7 @@ class _Pod(ctypes.Structure):  # minipod_described_t, pjrt/package/pjrt_describe
               ("num_hosts", ctypes.c_int32),
               ("num_chips", ctypes.c_int32),
               ("cores_per_chip", ctypes.c_int32),
+              ("is_timed", ctypes.c_int32),
               ("memory", ctypes.c_uint64)]
 
 
@@ -117,6 +119,14 @@ def _answer(pod: _Pod, pci_device: str) -> None:
       _say(f"no TPU for PyTorch: this version of TorchTPU looks for TPUs in another way ({error!r})")
 
   _minipod_start.await_module(_HARDWARE, after=prepare)
+  if pod.is_timed:
+    _minipod_start.await_module(_LOADER, after=_keep_time)
+
+
+def _keep_time(loader) -> None:
+  from minipod.torch_tpu import start
+
+  start.begin()
 
 
 def _replace(hardware, pod: _Pod, pci_device: str) -> None:

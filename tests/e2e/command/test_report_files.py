@@ -161,3 +161,31 @@ def test_names_cannot_steer_terminals(tmp_path):
                         env=scenario.environment(devices=None), timeout=120)
   assert done.returncode == 0 and "\x1b" not in done.stdout and "\x07" not in done.stdout and r"\x1b]0;x\x07" in done.stdout
   assert "\x1b" not in run("opt", "no\x1b[31m.mlir")
+
+
+def test_eager_ops_are_one_program():
+  """Of a framework that compiles a program per op and labels its launches."""
+  def program(name, callers, ops, **changes):
+    one = {**REPORT["programs"][0], "name": name, "seconds": 2.0, "available": 4.0, "runs": 8, "launches": 4,
+           "work": 3.0, "collective": 1.0, "waiting": 0.0, "idle": 0.0, "collectives": [], "other_collective": 1.0,
+           "other_work": 0.0, "ops": ops, "layers": [], "callers": callers}
+    return {**one, **changes}
+  op = {"name": "dot_general", "at": "linear", "class": "matmul", "time": 3.0}
+  caller = {"launches": 1, "runs": 2, "seconds": 0.5, "available": 1.0}
+  programs = [
+      program("tt_jit_linear", [{**caller, "at": "blocks.0.up at train.py:3"}, {**caller, "at": "head at train.py:9"},
+                                {**caller, "at": "blocks.0.up (backward) at train.py:3"}], [op]),
+      program("tt_jit_cross_entropy_loss", [], [op]),
+      program("tt_jit_export", [{**caller, "at": "AdamW (optimizer) at train.py:20"}], [{**op, "at": "mm at train.py:7"}])]
+  whole = {**REPORT, "programs": programs, "seconds": 12.0}
+  by_layer, by_line = (report.summary(whole, by) for by in ("layer", "line"))
+  assert "(eager ops)" in by_layer and "tt_jit_export" in by_layer and "tt_jit_linear" not in by_layer
+  assert [line.split()[:4] for line in by_layer.splitlines() if " work " in line][:3] == [
+      ["cross_entropy_loss", "work", "1.50", "s"], ["blocks.0.up", "work", "375", "ms"], ["head", "work", "375", "ms"]]
+  assert "AdamW" not in by_layer
+  lines = [line.split() for line in by_line.splitlines()]
+  assert ["train.py:3", "work", "750", "ms", "18.8", "%"] in lines and ["train.py:3", "collective", "250", "ms", "6.2", "%"] in lines
+  assert ["(cross_entropy_loss)", "work", "1.50", "s", "37.5", "%"] in lines
+  assert ["all", "4.00", "s", "100.0", "%"] in lines
+  assert "8 launches of 500 ms on 2 devices; devices are busy 50.0 % of the time" in by_line
+  assert all(f"by {by}</th>" in report_page.page(whole) for by in report.GROUPS)

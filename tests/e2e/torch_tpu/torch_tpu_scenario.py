@@ -20,7 +20,7 @@ def environment(pod="v6e:2x2", **variables):
     variables["MINIPOD_TOPOLOGY"] = pod
   env = scenario.environment(None, **variables)
   return {name: value for name, value in env.items()
-          if name in variables or name != "JAX_PLATFORMS" and not name.startswith(("TPU_", "TORCH_"))}
+          if name in variables or name != "JAX_PLATFORMS" and not name.startswith(("TPU_", "TORCH_", "XLA_"))}
 
 
 def finish(code, pod="v6e:2x2", timeout=120, prelude=PRELUDE, **variables):

@@ -89,6 +89,20 @@ static void test_locations(void **state) {
   mp_strbuf_init(&text);
   mp_loc_describe(&name, &text);
   check_text(&text, "psum at train.py:12:7");
+  // A marked name is a path, although it is not the outermost name.
+  mp_loc_t marked = function;
+  marked.text = MP_STR(MP_LOC_PATH_MARK "blocks.0.up/addmm");
+  const mp_loc_t *marked_children[] = {&marked, &outer};
+  mp_loc_t marked_call = {.kind = MP_LOC_CALL_SITE, .num_children = 2, .children = marked_children};
+  const mp_loc_t *marked_child[] = {&marked_call};
+  mp_loc_t op = {
+      .kind = MP_LOC_NAME, .text = MP_STR("mm/mm"), .num_children = 1, .children = marked_child};
+  mp_loc_describe(&op, &text);
+  check_text(&text, "addmm at train.py:12:7");
+  assert_true(mp_str_is(mp_loc_path(&op), "blocks.0.up/addmm"));
+  assert_true(mp_str_is(mp_loc_path(&name), "jit(f)/vmap(a/b)/psum"));
+  assert_int_equal(mp_loc_path(&outer).size, 0);
+
   mp_loc_describe(&outer, &text);
   check_text(&text, "main.py:3");
   mp_loc_describe(NULL, &text);

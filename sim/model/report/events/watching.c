@@ -20,8 +20,7 @@ void mp_step_parts(const mp_chip_program_t *chip_program, const mp_step_span_t *
 // ---- names ----
 
 mp_str_t mp_op_path(const mp_loc_t *loc) {
-  const mp_loc_t *name = mp_loc_find(loc).name;
-  return name == NULL ? MP_STR("") : name->text;
+  return mp_loc_path(loc);
 }
 
 bool mp_op_source(const mp_loc_t *loc, mp_str_t *out_file, uint32_t *out_line) {

@@ -1,0 +1,1 @@
+"""What minipod adds to PyTorch's TPU backend, TorchTPU."""

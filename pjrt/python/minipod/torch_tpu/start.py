@@ -1,0 +1,41 @@
+"""What changes in TorchTPU if virtual times are kept: eager launches in order, and names in the time report."""
+
+import os
+
+from minipod.torch_tpu import guard
+
+_has_begun = False
+
+
+def begin() -> None:
+  """May be repeated.  `torch_tpu` has been imported by this thread."""
+  global _has_begun
+  if _has_begun:
+    return
+  _has_begun = True
+  guard.teach("to launch eager ops in order", _launch_in_order)
+  if os.environ.get("MINIPOD_LABELS", "1") != "0":
+    guard.teach("to name the modules of compiled programs", _name_compiled)
+    guard.teach("to name the modules of eager ops", _label_eager)
+
+
+def _launch_in_order() -> None:
+  """An eager op waits until its launch (not its end) is made, so that the pod's clock knows all launches so far."""
+  from torch_tpu._internal import execution_mode
+
+  modes = execution_mode.EagerMode
+  if execution_mode.eager_mode == modes.DEFER_NEVER:
+    execution_mode.eager_mode = modes.DEFER_NEVER_AND_LAUNCH_BLOCKING
+
+
+def _name_compiled() -> None:
+  from minipod.torch_tpu import compiled
+
+  compiled.name_modules()
+
+
+def _label_eager() -> None:
+  from minipod.torch_tpu import compiled, labels
+
+  compiled.leave_alone(labels.suspended)
+  labels.begin()

@@ -1,0 +1,109 @@
+"""The time report of PyTorch on TorchTPU: rows by nn.Module and by line, eager and compiled, forward and backward."""
+
+import json
+
+import pytest
+import torch_tpu_scenario as tpu
+
+MODEL = '''\
+import json, torch, torch.nn as nn, minipod
+class Block(nn.Module):
+  def __init__(self):
+    super().__init__()
+    self.up, self.down, self.norm = nn.Linear(64, 256), nn.Linear(256, 64), nn.LayerNorm(64)
+  def forward(self, x):
+    y = self.norm(x)
+    return x + self.down(torch.relu(self.up(y)))
+class Net(nn.Module):
+  def __init__(self):
+    super().__init__()
+    self.blocks, self.head = nn.ModuleList([Block() for _ in range(2)]), nn.Linear(64, 10)
+  def forward(self, x):
+    for block in self.blocks: x = block(x)
+    return self.head(x)
+model = Net().to("tpu")
+x, y = torch.randn(32, 64).to("tpu"), torch.randint(0, 10, (32,)).to("tpu")
+optimizer = torch.optim.AdamW(model.parameters())
+def step(call):
+  optimizer.zero_grad()
+  loss = nn.functional.cross_entropy(call(x), y)
+  loss.backward()
+  optimizer.step()
+  return loss.item()
+def reports():
+  print(json.dumps(minipod.time_report("data")[0]))
+  for by in ("layer", "line"): print(minipod.time_report("summary", by=by))
+'''
+MODULES = ["blocks.0.norm", "blocks.0.up", "blocks.0.down", "blocks.1.norm", "blocks.1.up", "blocks.1.down", "head"]
+
+
+def run(code, prelude=MODEL, **variables):
+  """The report as data, and the rows of the short tables by layer and by line."""
+  out = tpu.run(code, "v6e:1x1", prelude=prelude, MINIPOD_TIME="model", **variables)
+  data = next(line for line in out.splitlines() if line.startswith('{"pod"'))
+  tables = [line.split() for line in out.splitlines() if " work " in line]
+  return json.loads(data), tables, out
+
+
+def test_a_step_by_modules_and_lines():
+  data, tables, out = run("for _ in range(3): step(model)\nreports()")
+  callers = {caller["at"]: 0 for program in data["programs"] for caller in program["callers"]}
+  for program in data["programs"]:
+    for caller in program["callers"]:
+      callers[caller["at"]] += caller["launches"]
+  assert callers["blocks.0.up at <string>:8"] == callers["head (backward) at <string>:15"] == 3
+  assert {name for name in MODULES if f"{name} at " in str(callers)} == set(MODULES)
+  for name in MODULES:
+    assert any(at.startswith(f"{name} (backward) at ") for at in callers), (name, callers)
+  assert any(at.startswith("AdamW (optimizer) at <string>:23") for at in callers)
+  names = [" ".join(row[:-5]) for row in tables]
+  assert "blocks.1.up" in names and "blocks.1.up (backward)" in names and "AdamW (optimizer)" in names
+  assert "<string>:8" in names and "(eager ops)" in out and "devices are busy" in out
+  # Only ops that TorchTPU launches without a dispatch have their own name.
+  assert {program["name"] for program in data["programs"] if not program["callers"]} <= {
+      "tt_jit_cross_entropy_loss", "tt_jit_cross_entropy_loss_backward"}
+
+
+def test_compiled_programs_have_modules_and_lines(tmp_path):
+  (tmp_path / "net.py").write_text(MODEL)
+  data, _, _ = run("compiled = torch.compile(model)\nfor _ in range(3): step(compiled)\nreports()", "from net import *\n",
+                   PYTHONPATH=tmp_path)
+  layers = {row["name"] for program in data["programs"] for row in program["layers"]}
+  assert {"blocks.0.up", "blocks.1.down", "head", "head (backward)", "blocks.0.up (backward)"} <= layers
+  places = {row["at"] for program in data["programs"] for row in program["ops"]}
+  assert f"addmm at {tmp_path}/net.py:8" in places and f"mm at {tmp_path}/net.py:15" in places
+  assert not any("minipod" in place for place in places)
+
+
+def test_labels_change_no_value_and_no_time():
+  code = "torch.manual_seed(0)\nprint([step(model) for _ in range(3)], minipod.virtual_time())\n"
+  code = "torch.manual_seed(0)\nmodel = Net().to('tpu')\noptimizer = torch.optim.AdamW(model.parameters())\n" + code
+  outs = [tpu.run(code, "v6e:1x1", prelude="import torch\ntorch.manual_seed(1)\n" + MODEL, MINIPOD_TIME="model",
+                  MINIPOD_LABELS=labels) for labels in ("1", "0", "1")]
+  assert outs[0] == outs[1] == outs[2]
+
+
+def test_no_labels():
+  data, _, _ = run("step(model)\nreports()", MINIPOD_LABELS="0")
+  assert not any(program["callers"] for program in data["programs"])
+
+
+def test_without_time_nothing_is_changed():
+  out = tpu.run("""
+      import sys
+      from torch_tpu._internal import execution_mode
+      print([name for name in sys.modules if name.startswith("minipod.torch_tpu.")], execution_mode.eager_mode.name)
+      """, "v6e:1x1")
+  assert out.strip() == "[] DEFER_NEVER"
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_is_recomputed(reentrant):
+  data, _, _ = run(f"""
+from torch.utils.checkpoint import checkpoint
+step(lambda x: model.head(checkpoint(model.blocks[0], x.requires_grad_(), use_reentrant={reentrant})))
+reports()
+""")
+  callers = {caller["at"] for program in data["programs"] for caller in program["callers"]}
+  assert any(at.startswith("up (recomputed) at <string>:8") or at.startswith("blocks.0.up (recomputed) at <string>:8")
+             for at in callers), callers
