@@ -128,6 +128,10 @@ ELSEWHERE = {
   ("configs/README.md", "MINIPOD_FAULTS=faults.yaml python script.py"): "tools/test_readmes.py::test_faults",
   ("configs/README.md", "faults:"): "tools/test_readmes.py::test_faults",
   ("tests/fixtures/operands/README.md", "case a name"): "programs/test_operands_oracle.py::test_the_documented_format",
+  ("tools/pjrt_log/README.md", "from jax._src import xla_bridge"): "tools/test_pjrt_log.py::test_calls_are_logged",
+  ("tools/pjrt_log/README.md",
+   "   0.280896  t2       5129.2 us    56  PJRT_Client_Compile mlir of 653 bytes, options of 1001 bytes"):
+    "tools/test_pjrt_log.py::test_calls_are_logged",
   (PAGES + "elastic.md", 'jax.config.update("jax_enable_recoverability", True)'): "processes/test_elastic.py::test_a_killed_process_comes_back",
   (PAGES + "processes.md", 'jax.distributed.initialize("localhost:1234", num_processes, process_id)'):
     "processes/test_distributed.py::test_one_pod",
@@ -159,6 +163,9 @@ BY_HAND = {
   ("tests/README.md", "tools/test --jax 0.9.2"): "whole runs on other versions of JAX",
   ("tests/fixtures/chip_text/README.md", ".venv/bin/python tests/e2e/command/test_chip_text.py --write"):
     "writes into the tree what test_chip_text.py compares",
+  ("tools/pjrt_log/README.md",
+   "PJRT_LOG_PLUGIN=$PWD/build/pjrt_c_api_minipod_plugin.so PJRT_LOG_FILE=calls.%p.txt     "
+   "TPU_LIBRARY_PATH=$PWD/build/pjrt_log.so python train.py"): "needs TorchTPU; test_pjrt_log.py does it with JAX",
   ("tools/README.md", ".venv/bin/python tools/bench/table.py reductions --filter softmax"): "measures: wants a quiet machine",
   (PAGES + "new_chip.md", "python3.12 -m venv my_chips/oracle"): "compilers of chips, ten minutes; v3.json is the result",
   (PAGES + "new_chip.md", '"v3": Chip("v3:1x1x1", None, 0.94e9, 450e9, 61.5e12),'): "two lines that the tree has",
