@@ -11,6 +11,7 @@ for it; and a warning ends the run of a project that makes errors of them.
 
 import importlib.metadata
 import os
+import sys
 
 LIBRARY_NAME = "pjrt_c_api_minipod_plugin.so"
 
@@ -141,22 +142,32 @@ def heal() -> None:
 
 
 def use(pod: str | None = None, **options) -> None:
-  """Makes JAX use another pod from now on: `minipod.use("v5e:4x4", hosts=2, time="model")`.
+  """Makes JAX or TorchTPU use another pod from now on: `minipod.use("v5e:4x4", hosts=2, time="model")`.
 
-  Arrays and compiled programs of the previous pod are lost.  Arguments override environment variables.  If `pod` is
+  Arrays and compiled programs of JAX on the previous pod are lost.  For TorchTPU, call it before the first tensor on
+  the device "tpu".  It then sets environment variables, which processes inherit.  Arguments override environment variables.  If `pod` is
   missing, the environment sets the pod.  In a job of several processes, each process must call this function.
 
   Args:
     pod: a line or file, as in MINIPOD_TOPOLOGY.
     **options: client options by name (`num_devices`, `time`, ...), and the keys `hosts`, `slices` and `hbm` of the
       description.  "" means the default of an option, even if the environment sets it.
+
+  Raises:
+    RuntimeError: TorchTPU has a client already.
+    ValueError: the description is wrong (JAX finds this out when it makes its client).
   """
   words = {key: options.pop(key) for key in ("slices", "hosts", "hbm") if key in options}
   if words and pod is None:
     raise ValueError(f"{', '.join(words)}: of which pod?")
   if pod is not None:
     options["topology"] = " ".join([pod, *(f"{key}:{value}" for key, value in words.items())])
-  _use_options(options or None)
+  from minipod.torch_tpu import pods
+
+  if pods.is_wanted():
+    pods.use(options)
+  if not pods.is_wanted() or "jax" in sys.modules:
+    _use_options(options or None)
 
 
 def _use_options(options) -> None:

@@ -29,6 +29,7 @@ _PCI_DEVICES = {"TPU v4": "0x005e", "TPU v5": "0x0062", "TPU v5 lite": "0x0063",
 _EXAMPLE = "set MINIPOD_TOPOLOGY to one of v4, v5e, v5p, v6e and 7x, such as v6e:2x2"
 _has_begun = False
 _undo = []  # functions that `end` calls
+_tables = []  # TorchTPU's own, of devices and bytes per chip
 
 
 class _Pod(ctypes.Structure):  # minipod_described_t, pjrt/package/pjrt_describe.h
@@ -76,14 +77,36 @@ def begin() -> None:
     _say(f"no TPU for PyTorch: {error}")
     _avoid_a_crash()
     return
-  pci_device = _PCI_DEVICES.get(pod.kind.decode()) if pod else None
-  if pod is None:
-    _say(f"no TPU for PyTorch: {_EXAMPLE}")
-  elif pci_device is None:
-    _say(f"no TPU for PyTorch: the devices of the pod '{pod.name.decode()}' are of kind '{pod.kind.decode()}', which"
-         f" TorchTPU does not know: {_EXAMPLE}")
-  else:
-    _answer(pod, pci_device)
+  try:
+    if pod is None:
+      raise ValueError(_EXAMPLE)
+    _answer(pod, _pci_device(pod))
+  except ValueError as error:
+    _say(f"no TPU for PyTorch: {error}")
+
+
+def change() -> None:
+  """Answers for another pod of the environment, after TorchTPU was imported and before it has a client.
+
+  Raises:
+    ValueError: the description is wrong, or TorchTPU does not know its devices.
+  """
+  from torch_tpu import _loader
+  from torch_tpu._internal.utils import hardware
+
+  pod = _describe()
+  _replace(hardware, pod, _pci_device(pod))
+  _loader.load()
+  if pod.is_timed:
+    _keep_time(_loader)
+
+
+def _pci_device(pod: "_Pod") -> str:
+  """Raises ValueError: TorchTPU does not know such devices."""
+  if found := _PCI_DEVICES.get(pod.kind.decode()):
+    return found
+  raise ValueError(f"the devices of the pod '{pod.name.decode()}' are of kind '{pod.kind.decode()}', which TorchTPU does"
+                   f" not know: {_EXAMPLE}")
 
 
 def end() -> None:
@@ -133,10 +156,13 @@ def _replace(hardware, pod: _Pod, pci_device: str) -> None:
   topologies = hardware._TOPOLOGY_BY_TPU_PCI_DEVICE_ID[pci_device]
   name = hardware._PCI_DEVICE_ID_TO_NAME[pci_device]
   version = hardware.TpuVersion(name)
+  if not _tables:
+    _tables.extend((hardware._DEVICES_PER_CHIP, hardware._HBM_BYTES_PER_CHIP))
+  devices_per_chip, hbm_per_chip = _tables
   cores = pod.cores_per_chip
   # TorchTPU counts chips, but on v7 it counts their two halves.
-  count = pod.num_chips // pod.num_hosts * hardware._DEVICES_PER_CHIP.get(version, 1)
-  memory = hardware._HBM_BYTES_PER_CHIP[version]
+  count = pod.num_chips // pod.num_hosts * devices_per_chip.get(version, 1)
+  memory = hbm_per_chip[version]
   # A little of the real memory is not for programs.  TorchTPU gives all of it; but a description may change it.
   if not 0.9 * memory <= pod.memory * cores <= 1.1 * memory and pod.memory < 1 << 63:
     memory = pod.memory * cores
