@@ -14,6 +14,7 @@ static void pjrt_describe_write(const mp_pod_t *pod, const mp_pod_time_t *time,
   out_described->num_chips = info->num_slices * info->chips_per_slice;
   out_described->cores_per_chip = info->cores_per_chip;
   out_described->is_timed = time->mode != MP_TIME_OFF;
+  for (int32_t d = 0; d < 3; ++d) out_described->shape[d] = d < info->num_dims ? info->shape[d] : 1;
   out_described->memory = mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE];
 }
 

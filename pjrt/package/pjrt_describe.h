@@ -17,6 +17,7 @@ typedef struct {
   int32_t cores_per_chip;  // devices of a chip
   int32_t is_timed;        // whether virtual times are kept
   uint64_t memory;         // bytes of a device's own memory; UINT64_MAX: no limit
+  int32_t shape[3];        // grid of chips of one slice; 1 where it has fewer dimensions
 } minipod_described_t;
 
 // Describes the pod of MINIPOD_TOPOLOGY and the other variables. Returns NULL, or an error message,

@@ -11,17 +11,21 @@ library.
 """
 
 import ctypes
+import importlib
 import importlib.util
+import math
 import os
 import pathlib
 import sys
 import types
 
 import minipod
+from minipod import torch_tpu_ranks
 
 _PATH = "TPU_LIBRARY_PATH"
 _HARDWARE = "torch_tpu._internal.utils.hardware"
 _LOADER = "torch_tpu._loader"
+_DISTRIBUTED = "torch_tpu._internal.distributed.tpu_distributed"
 _GOOGLE = "0x1ae0"  # the PCI vendor
 # By device kind: the PCI device, by which TorchTPU finds names and shapes of hosts.
 _PCI_DEVICES = {"TPU v4": "0x005e", "TPU v5": "0x0062", "TPU v5 lite": "0x0063", "TPU v6 lite": "0x006f",
@@ -41,7 +45,8 @@ class _Pod(ctypes.Structure):  # minipod_described_t, pjrt/package/pjrt_describe
               ("num_chips", ctypes.c_int32),
               ("cores_per_chip", ctypes.c_int32),
               ("is_timed", ctypes.c_int32),
-              ("memory", ctypes.c_uint64)]
+              ("memory", ctypes.c_uint64),
+              ("shape", ctypes.c_int32 * 3)]
 
 
 def load() -> None:
@@ -138,6 +143,7 @@ def _answer(pod: _Pod, pci_device: str) -> None:
   def prepare(hardware) -> None:
     try:
       _replace(hardware, pod, pci_device)
+      _prepare_ranks(pod)
     except (AttributeError, KeyError, ValueError) as error:
       _say(f"no TPU for PyTorch: this version of TorchTPU looks for TPUs in another way ({error!r})")
 
@@ -170,6 +176,17 @@ def _replace(hardware, pod: _Pod, pci_device: str) -> None:
   hardware.get_tpu_device_name = lambda: name
   hardware._DEVICES_PER_CHIP = {version: cores}
   hardware._HBM_BYTES_PER_CHIP = {version: memory}
+
+
+def _prepare_ranks(pod: _Pod) -> None:
+  sizes = [*pod.shape, *([pod.cores_per_chip] if pod.cores_per_chip > 1 else [])]
+  count = math.prod(sizes)
+  if count != pod.num_chips * pod.cores_per_chip:
+    return  # TorchTPU knows no slices
+  job = torch_tpu_ranks.Job(",".join(map(str, sizes)), count)
+  job.choose_by_launcher()
+  # TorchTPU has a finder of its own for this module, so a finder of ours would not see the import.
+  job.attend(importlib.import_module(_DISTRIBUTED))
 
 
 def _use_library(path: str) -> None:
