@@ -1,0 +1,150 @@
+"""TorchTPU in several processes: torchrun without a change, on one host and on two, and what happens when a rank dies."""
+
+import ast
+import ctypes
+import re
+
+import pytest
+import torch_tpu_jobs as jobs
+import torch_tpu_scenario as tpu
+
+
+def _has_ucx():
+  try:
+    ctypes.CDLL("libucs.so.0")  # not libucp, which would handle this process's signals
+  except OSError:
+    return False
+  return True
+
+
+NEEDS_UCX = pytest.mark.skipif(not _has_ucx(), reason="UCX is not here: apt install libucx0")
+
+
+@pytest.fixture(scope="module")
+def one_host():
+  return jobs.Results(lambda folder: jobs.torchrun(jobs.COLLECTIVES, folder))
+
+
+@pytest.fixture(scope="module")
+def two_hosts():
+  return jobs.Results(lambda folder: jobs.two_hosts(jobs.COLLECTIVES, folder, pod="v6e:2x2"))
+
+
+def test_one_host(one_host):
+  one_host.expect_all()
+  assert not any(one_host.has_ucx)
+
+
+@NEEDS_UCX
+def test_two_hosts_have_the_bits_of_one(one_host, two_hosts):
+  two_hosts.expect_all()
+  assert all(two_hosts.has_ucx)
+  assert two_hosts.digests == one_host.digests
+
+
+PLACES = """
+import os
+import torch
+import torch.distributed as dist
+dist.init_process_group("tpu_dist")
+from torch_tpu._internal.distributed import tpu_distributed
+x = torch.ones(3, device="tpu") * (dist.get_rank() + 1)
+dist.all_reduce(x)
+coords = list(tpu_distributed.local_device_coords())
+os.write(1, f"{dist.get_rank()}: {coords} {x.tolist()}\\n".encode())
+"""
+
+
+@pytest.mark.parametrize("pod, count, places", [
+    ("v6e:2x2", 4, ["[0, 0, 0]", "[1, 0, 0]", "[0, 1, 0]", "[1, 1, 0]"]),
+    ("7x:1x2x1", 4, ["[0, 0, 0]", "[0, 0, 0]", "[0, 1, 0]", "[0, 1, 0]"])])
+def test_each_rank_has_a_device(pod, count, places):
+  returncode, out, err = jobs.torchrun(PLACES, pod=pod, count=count)
+  assert returncode == 0, err[-3000:]
+  total = float(sum(range(1, count + 1)))
+  assert sorted(out.splitlines()) == [f"{i}: {where} {[total] * 3}" for i, where in enumerate(places)]
+
+
+def test_a_wrong_number_of_ranks():
+  returncode, _, err = jobs.torchrun(PLACES, count=2)
+  assert returncode != 0
+  assert "minipod: the job has 2 processes, but the pod has 4 devices; TorchTPU needs one process per device" in err
+  assert "TPU_PROCESS_BOUNDS is 2,2,1, a grid of 4 processes, but TPU_PROCESS_ADDRESSES lists 2" in err
+
+
+# ---- Without a launcher ----
+
+def forked(main, count=4, timeout=150, **variables):
+  """Runs `rank_main` of this code in forked ranks: (codes, texts)."""
+  out = tpu.run(jobs.FORKS + main + f"\nprint(repr(fork_ranks({count}, rank_main)))", timeout=timeout, **variables)
+  return ast.literal_eval(out)
+
+
+def test_processes_find_each_other_by_the_store():
+  codes, texts = forked("""
+def rank_main(rank):
+  x = torch.ones(3, device="tpu") * rank
+  dist.all_reduce(x)
+  print(x.tolist(), flush=True)
+""")
+  assert codes == [0] * 4, texts
+  assert all("[6.0, 6.0, 6.0]" in text for text in texts), texts
+
+
+DEATHS = """
+import random
+random.seed({seed})
+
+def loop(rank, until):
+  groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+  for i in range(10**6):
+    x = torch.ones(1 << i % 16, device="tpu") * rank
+    dist.all_reduce(x)
+    x.sum().item()
+    if until and time.time() > until:
+      died.value = time.time()
+      raise KeyError("mine")
+    if i % 3 == 0:
+      dist.all_reduce(x, group=groups[rank // 2])
+      x.sum().item()
+    if i % 5 == 0:
+      dist.barrier()
+    if i % 7 == 0:
+      dist.all_gather_object([None] * 4, rank)
+
+def die_at(rank, how, delay):
+  def end():
+    time.sleep(delay)
+    died.value = time.time()
+    os.kill(os.getpid(), signal.SIGKILL) if how == "kill" else os._exit(3)
+  import threading
+  threading.Thread(target=end, daemon=True).start()
+
+import multiprocessing
+died = multiprocessing.Value("d")
+for _ in range({count}):
+  victim, how, delay = random.randrange(4), random.choice(["kill", "exit", "raise"]), random.uniform(0.2, 2)
+
+  def rank_main(rank):
+    if rank == victim and how != "raise":
+      die_at(rank, how, delay)
+    try:
+      loop(rank, time.time() + delay if rank == victim and how == "raise" else None)
+    except RuntimeError as error:
+      os.write(1, f"after {{time.time() - died.value:.2f}} s: {{error}}\\n".encode())
+
+  codes, texts = fork_ranks(4, rank_main)
+  print(repr((victim, how, delay, codes, texts)), flush=True)
+"""
+
+
+def test_when_a_rank_dies_the_others_get_its_name_within_2_s():
+  """At random times, by a signal, by exit, or by an exception."""
+  out = tpu.run(jobs.FORKS + DEATHS.format(seed=1, count=6), timeout=170)
+  jobs_seen = [ast.literal_eval(line) for line in out.splitlines()]
+  assert len(jobs_seen) == 6
+  for victim, how, delay, codes, texts in jobs_seen:
+    for rank in {0, 1, 2, 3} - {victim}:
+      found = re.search(r"after (-?[\d.]+) s: .*process (\d)", texts[rank], re.S)
+      assert found and found[2] == str(victim), (victim, how, delay, codes, texts[rank][-600:])
+      assert float(found[1]) < 2 and codes[rank] == 0, (victim, how, delay, found[0])
