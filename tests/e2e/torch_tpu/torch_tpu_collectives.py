@@ -128,10 +128,10 @@ def asynchronous(rank, count):
 
 def functional_collectives(rank, count):
   x = value(rank, 1000 * count).to(DEVICE)
-  return [near(functional.all_reduce(x, "sum", dist.group.WORLD), sum(value(i, 1000 * count) for i in range(count))),
-          near(functional.all_gather_tensor(x, 0, dist.group.WORLD), torch.cat([value(i, 1000 * count) for i in range(count)])),
-          near(functional.reduce_scatter_tensor(x, "sum", 0, dist.group.WORLD),
-               sum(value(i, 1000 * count) for i in range(count)).chunk(count)[rank])]
+  every = [value(i, 1000 * count) for i in range(count)]
+  return [near(functional.all_reduce(x, "sum", dist.group.WORLD), sum(every)),
+          near(functional.all_gather_tensor(x, 0, dist.group.WORLD), torch.cat(every)),
+          near(functional.reduce_scatter_tensor(x, "sum", 0, dist.group.WORLD), sum(every).chunk(count)[rank])]
 
 
 def groups(rank, count):
@@ -181,6 +181,28 @@ def gather_object(rank, count):
   got = [None] * count if rank == 0 else None
   dist.gather_object(f"from {rank}", got, dst=0)
   return same(got, [f"from {i}" for i in range(count)] if rank == 0 else None)
+
+
+# ---- From one rank to another ----
+
+def send_and_receive(rank, count):
+  x = value(rank).to(DEVICE)
+  if rank % 2 == 0:
+    dist.send(x, rank + 1)
+    return None
+  out = torch.empty(1000, device=DEVICE)
+  dist.recv(out, rank - 1)
+  return near(out, value(rank - 1))
+
+
+def send_object_list(rank, count):
+  if rank == 0:
+    dist.send_object_list([{"a": 1}, "b"], count - 1)
+  if rank != count - 1:
+    return None
+  got = [None, None]
+  dist.recv_object_list(got, 0)
+  return same(got, [{"a": 1}, "b"])
 
 
 # ---- Programs ----
@@ -273,8 +295,8 @@ CASES |= {f"all_reduce {dtype}": all_reduce("SUM", getattr(torch, dtype))
 CASES |= {case.__name__: case for case in (
     all_gather, all_gather_into_tensor, reduce_scatter_tensor, reduce_scatter, all_to_all_single, all_to_all, broadcast,
     scatter, gather, asynchronous, functional_collectives, groups, mesh, barrier, all_gather_object,
-    broadcast_object_list, scatter_object_list, gather_object, data_parallel, fully_sharded, distributed_tensor,
-    distributed_checkpoint, compiled)}
+    broadcast_object_list, scatter_object_list, gather_object, send_and_receive, send_object_list, data_parallel,
+    fully_sharded, distributed_tensor, distributed_checkpoint, compiled)}
 
 
 def plain(result):
