@@ -95,9 +95,22 @@ def touched(module, op, body):
   return total
 
 
+def is_prefetched_before(op, body):
+  """Whether the copy of an argument at the start is what the previous run of the program prefetched at its end.
+
+  The program then copies the argument at its own end, for the next run; no op reads that copy.  The one at the start only replaces a
+  prefetch that failed (XLA's HloCopyStartInstruction), so a run moves the bytes once.
+  """
+  if "cross_program_prefetch_index" not in op.attributes:
+    return False
+  read = {name for other in body.values() for name in other.operands}
+  again = {other.name for other in body.values() if other.opcode == op.opcode and other.operands == op.operands} - {op.name}
+  return any(set(other.operands) & again and other.name not in read for other in body.values())
+
+
 def moved(module, op, body):
   """The same, where starts and ends of asynchronous copies count once."""
-  if op.opcode in ("async-start", "async-update"):
+  if op.opcode in ("async-start", "async-update") or is_prefetched_before(op, body):
     return 0
   if op.opcode == "async-done" and not any(c in op.name for c in COLLECTIVES):
     return 2 * size_of(op.shape, True)  # a gather or scatter of a SparseCore: no less than its result, read and written

@@ -111,6 +111,21 @@ def test_traffic_of_slices_in_a_nested_fusion():
       plain, plain.body("main")["row"], plain.body("main"))
 
 
+def test_an_argument_that_is_prefetched_for_the_next_run_counts_once():
+  """What no op reads is for the next run, whose copy at the start then moves nothing."""
+  both = "(f32[1024,8]{1,0:S(1)}, f32[1024,8]{1,0}, u32[]{:S(2)})"
+  text = module("%p = f32[1024,8]{1,0} parameter(0)", "%q = f32[1024,8]{1,0} parameter(1)",
+                f"%first = {both} copy-start(%p), cross_program_prefetch_index=0",
+                f"%other = {both} copy-start(%q), cross_program_prefetch_index=1",
+                "%here = f32[1024,8]{1,0:S(1)} copy-done(%first)", "%there = f32[1024,8]{1,0:S(1)} copy-done(%other)",
+                "%sum = f32[1024,8]{1,0:S(1)} add(%here, %there)", f"%last = {both} copy-start(%p)",
+                "%unread = f32[1024,8]{1,0:S(1)} copy-done(%last)", f"%again = {both} copy-start(%q)",
+                "%more = f32[1024,8]{1,0:S(1)} copy-done(%again)", "ROOT %r = f32[1024,8]{1,0} add(%sum, %more)")
+  body = text.body("main")
+  assert {name: hlo_traffic.moved(text, body[name], body) for name in ("first", "last", "other", "again", "unread")} == {
+      "first": 0, "last": 32768, "other": 32768, "again": 32768, "unread": 0}
+
+
 # ---- loops ----
 
 LOOP = """%body (t: (s32[], f32[8])) -> (s32[], f32[8]) {
