@@ -7,7 +7,7 @@ it, `end` removes what only the import needs, so that JAX in the same process do
 `torch.backends` does, provided that PyTorch loads it before TorchTPU's.
 
 Nothing happens if no pod is described on a machine with a TPU or with libtpu, or if `TPU_LIBRARY_PATH` names another
-library.
+library (but for one that logs the calls to this one, tools/pjrt_log).
 """
 
 import ctypes
@@ -23,6 +23,7 @@ import minipod
 from minipod import torch_tpu_ranks
 
 _PATH = "TPU_LIBRARY_PATH"
+_LOGGED = "PJRT_LOG_PLUGIN"  # the plugin behind that of tools/pjrt_log
 _HARDWARE = "torch_tpu._internal.utils.hardware"
 _LOADER = "torch_tpu._loader"
 _DISTRIBUTED = "torch_tpu._internal.distributed.tpu_distributed"
@@ -70,14 +71,15 @@ def begin() -> None:
   global _has_begun
   _has_begun = True
   library = os.environ.get(_PATH)
-  if library and os.path.basename(library) != minipod.LIBRARY_NAME:
+  is_logged = bool(library) and os.path.basename(os.environ.get(_LOGGED, "")) == minipod.LIBRARY_NAME
+  if library and not is_logged and os.path.basename(library) != minipod.LIBRARY_NAME:
     return
   is_described = bool(os.environ.get("MINIPOD_TOPOLOGY") or os.environ.get("MINIPOD_DEVICES"))
   if not is_described and (_has_real_tpu() or _has_libtpu()):
     return
   try:
     pod = _describe() if is_described else None
-    _use_library(minipod.library_path())
+    _use_library(library if is_logged else minipod.library_path())
   except (OSError, ValueError) as error:
     _say(f"no TPU for PyTorch: {error}")
     _avoid_a_crash()

@@ -1,6 +1,13 @@
 """What TorchTPU asks of the library: scans, decompositions, arguments of another shape, extensions."""
 
+import os
+import pathlib
+
+import minipod
 import torch_tpu_scenario as tpu
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+LOG = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build")) / "pjrt_log.so"
 
 PRELUDE = """\
 import copy, torch
@@ -112,3 +119,15 @@ def test_functions_of_jax():
       x, y = torch.randn(8, 128), torch.randn(8, 128)
       torch.testing.assert_close(plain(x.to("tpu"), y.to("tpu")).cpu(), torch.tanh(x) + y, rtol=1e-5, atol=1e-5)
       """, "v6e:1x1")
+
+
+def test_calls_are_logged(tmp_path):
+  """The plugin of tools/pjrt_log between TorchTPU and the library; the described pod is found all the same."""
+  log = tmp_path / "calls.txt"
+  out = run("""
+      print(torch.arange(6., device="tpu").cumsum(0).sum().item())
+      """, TPU_LIBRARY_PATH=str(LOG), PJRT_LOG_PLUGIN=minipod.library_path(), PJRT_LOG_FILE=str(log))
+  assert out == "35.0\n"
+  calls = log.read_text()
+  assert "PJRT_Client_Create options premapped_buffer_size" in calls
+  assert "PJRT_Client_Compile mlir of " in calls and "PJRT_LoadedExecutable_Execute 1 devices" in calls
