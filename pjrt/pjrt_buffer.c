@@ -132,10 +132,18 @@ mp_status_t mp_PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *args) {
   return NULL;
 }
 
+// Clients wait by these events, unless they have said otherwise.
+static atomic_bool g_waits_are_told;
+
+void mp_pjrt_expect_waits(void) {
+  atomic_store(&g_waits_are_told, true);
+}
+
 mp_status_t mp_PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *args) {
   MP_REQUIRE(args, buffer);
   mp_launching_note_wait();  // its caller is about to wait
-  args->event = mp_pjrt_event(mp_buffer_ready_event(args->buffer->buffer));
+  args->event =
+      mp_pjrt_event(mp_buffer_ready_event(args->buffer->buffer, !atomic_load(&g_waits_are_told)));
   return NULL;
 }
 

@@ -250,6 +250,10 @@ static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp
   return &client->memories[index].base;
 }
 
+// From now on the client asks for ready events without waiting for them, and tells the model of
+// time when its host waits (mp_model_wait). pjrt_buffer.c
+void mp_pjrt_expect_waits(void);
+
 // ---- labels of launches (pjrt_label.c) ----
 
 // The label of the process's launches from now on, which names where the script makes them

@@ -211,6 +211,22 @@ int minipod_await_launches(double seconds) {
   return pjrt_time_await(seconds) ? 1 : 0;
 }
 
+void minipod_expect_waits(void) {
+  mp_pjrt_expect_waits();
+}
+
+void minipod_host_waits(void) {
+  uint32_t count = 0;
+  mp_client_t **clients = NULL;
+  mp_status_release(mp_pjrt_faults_clients(&count, &clients));
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_model_t *model = mp_client_model(clients[i]);
+    if (model != NULL) mp_model_wait(model);
+    mp_client_release(clients[i]);
+  }
+  mp_free(clients);
+}
+
 int64_t minipod_host_clock(void) {
   return mp_host_clock_show();
 }

@@ -21,6 +21,12 @@ MP_EXPORT double minipod_virtual_time(void);
 // of a program, which would perhaps wait for itself.
 MP_EXPORT int minipod_await_launches(double seconds);
 
+// For frameworks that ask for the ready event of each result, but do not wait for it: from now on
+// only minipod_host_waits and reads are waits of the host, in virtual time.
+MP_EXPORT void minipod_expect_waits(void);
+// The host has waited for all that was launched so far.
+MP_EXPORT void minipod_host_waits(void);
+
 // The time in nanoseconds on the host's clock (sim/base/os/host_clock.h), and whether a client has
 // made it virtual (clock: virtual); otherwise it is the system's monotonic clock.
 MP_EXPORT int64_t minipod_host_clock(void);

@@ -106,6 +106,8 @@ mp_stamp_t mp_model_copy(mp_model_t *model, mp_model_place_t from, mp_model_plac
                          uint64_t bytes, mp_stamp_t source);
 // The host reads what was made by `source` from a device, and waits for it. 0 bytes: it only waits.
 mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source);
+// The host waits for all that was launched on this process's devices so far.
+void mp_model_wait(mp_model_t *model);
 // From here on the pod has this health, a reference that the model takes; NULL: all is well.
 void mp_model_set_health(mp_model_t *model, mp_health_t *health);
 // The newer one of two stamps, if it is of a transfer.

@@ -14,6 +14,7 @@ typedef enum {
   MP_ENTRY_PUT,
   MP_ENTRY_COPY,
   MP_ENTRY_GET,
+  MP_ENTRY_WAIT,    // the host waits for all devices of the process
   MP_ENTRY_HEALTH,  // from here on the pod has another one
 } mp_entry_kind_t;
 

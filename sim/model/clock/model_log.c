@@ -225,6 +225,18 @@ mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_s
                                                  .source = source});
 }
 
+void mp_model_wait(mp_model_t *model) {
+  mp_entry_t *entry = mp_calloc(1, sizeof(*entry));
+  mp_lock(&model->lock);
+  if (entry == NULL) {
+    model->lost += 1;
+  } else {
+    entry->kind = MP_ENTRY_WAIT;
+    model_log_push(model, entry);
+  }
+  mp_unlock(&model->lock);
+}
+
 // ---- Pace ----
 
 bool mp_model_is_paced(const mp_model_t *model) {

@@ -287,6 +287,15 @@ static mp_moment_t model_settle_launch(mp_model_t *model, mp_entry_t *entry) {
 
 // ---- In the order of the log ----
 
+static mp_moment_t model_settle_wait(mp_model_t *model, const mp_entry_t *entry) {
+  const mp_pod_info_t *info = mp_pod_info(model->pod);
+  mp_model_begin_entry(model, entry, model->host);
+  for (int32_t i = 0; i < info->num_local_devices; ++i) {
+    model->host = mp_moment_later(model->host, model->devices[info->first_local_device + i]);
+  }
+  return model->host;
+}
+
 void mp_model_settle(mp_model_t *model, bool is_last) {
   for (mp_entry_t *entry = model->first; entry != NULL; entry = model->first) {
     if (entry->num_running != 0 || (entry->num_missing != 0 && !is_last)) return;
@@ -301,6 +310,9 @@ void mp_model_settle(mp_model_t *model, bool is_last) {
       case MP_ENTRY_COPY:
       case MP_ENTRY_GET:
         end = mp_model_transfer(model, entry);
+        break;
+      case MP_ENTRY_WAIT:
+        end = model_settle_wait(model, entry);
         break;
       case MP_ENTRY_HEALTH:
         mp_model_take_health(model, entry);

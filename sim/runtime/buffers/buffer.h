@@ -70,10 +70,10 @@ mp_memory_t *mp_buffer_memory(const mp_buffer_t *buffer);
 uint64_t mp_buffer_bytes(const mp_buffer_t *buffer);
 // For tests: the event that is set when the contents are complete, or can never be. Borrowed.
 mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
-// A new reference to the event for a host that is about to wait for the contents. If time is paced,
-// the event is set no earlier than the contents' virtual time. Records the wait in the model of
-// time.
-mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer);
+// A new reference to the event for a host that is about to wait for the contents (`is_wait`: then
+// the wait is recorded in the model of time), or that only wants to know. If time is paced, the
+// event is set no earlier than the contents' virtual time.
+mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer, bool is_wait);
 // Records in the model of time that the host is about to read the contents in place. On the
 // described pod they are first transferred over the link, once, because the reader keeps them (as
 // JAX does). The caller has an external reference.

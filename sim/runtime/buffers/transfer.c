@@ -329,11 +329,13 @@ void mp_buffer_note_view(mp_buffer_t *buffer) {
   atomic_store(&outside->view, transfer_note_read(buffer, buffer->form->bytes));
 }
 
-mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer) {
+mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer, bool is_wait) {
+  mp_client_t *client = mp_device_client(buffer->memory->device);
+  if (!is_wait) return mp_pacer_hold_back(client, buffer->definition, buffer->stamp);
   const mp_outside_t *outside = atomic_load(&buffer->outside);
   const mp_stamp_t view = outside == NULL ? 0 : atomic_load(&outside->view);
   const mp_stamp_t stamp = view > 1 ? view : transfer_note_read(buffer, 0);
-  return mp_pacer_hold_back(mp_device_client(buffer->memory->device), buffer->definition, stamp);
+  return mp_pacer_hold_back(client, buffer->definition, stamp);
 }
 
 void mp_buffer_note_fill(mp_buffer_t *buffer) {

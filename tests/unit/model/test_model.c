@@ -113,6 +113,20 @@ static void test_inputs(void **state) {
   time_end(&t);
 }
 
+static void test_the_host_waits_for_all(void **state) {
+  (void)state;
+  timed_t t = time_text(k_all_reduce, 4);
+  (void)time_launch(&t, 4, NULL);
+  expect_near(micros(read_books(&t).host), 0);
+  mp_model_wait(t.model);
+  expect_near(micros(read_books(&t).host), 757);
+  mp_model_wait(t.model);
+  (void)time_launch(&t, 4, NULL);
+  expect_near(micros(read_books(&t).host), 757);
+  expect_near(micros(read_books(&t).now), 2 * 757);
+  time_end(&t);
+}
+
 // Seconds from `start` to the moment at which the host may see what the stamp names.
 static double due_after(const timed_t *t, double start, mp_stamp_t stamp) {
   double moment = 0;
@@ -405,6 +419,7 @@ int main(void) {
       cmocka_unit_test(test_all_reduce),
       cmocka_unit_test(test_host_waits),
       cmocka_unit_test(test_inputs),
+      cmocka_unit_test(test_the_host_waits_for_all),
       cmocka_unit_test(test_pace),
       cmocka_unit_test(test_pace_of_what_is_not_known_yet),
       cmocka_unit_test(test_permutation),

@@ -33,12 +33,12 @@ static void what_is_there_is_seen_when_its_time_has_come(void **state) {
   const double start = mp_clock_seconds();
   mp_buffer_t *buffer = make_f32(mp_client_device(client, 1), 4, 2);
   assert_true(mp_event_is_ready(mp_buffer_definition(buffer)));  // inside nothing waits
-  await_well(mp_buffer_ready_event(buffer));
+  await_well(mp_buffer_ready_event(buffer, true));
   assert_true(mp_clock_seconds() - start >= 0.05);
   expect_f32(buffer, 4, 2);
   assert_true(mp_clock_seconds() - start >= 0.1);
   // Nothing more to wait for.
-  mp_event_t *event = mp_buffer_ready_event(buffer);
+  mp_event_t *event = mp_buffer_ready_event(buffer, true);
   await_well(event);
   mp_buffer_release(buffer);
   mp_client_release(client);
@@ -51,7 +51,7 @@ static void transfers_of_several_devices_go_on_together(void **state) {
   mp_event_t *events[40];
   for (uint32_t i = 0; i < 40; ++i) {
     buffers[i] = make_f32(mp_client_device(client, i % 2), 4, (float)i);
-    events[i] = mp_buffer_ready_event(buffers[i]);
+    events[i] = mp_buffer_ready_event(buffers[i], true);
   }
   // Twenty to each device, one after the other: the last ones become ready last, in whatever order
   // they are awaited.
@@ -71,7 +71,7 @@ static void the_end_of_the_client_is_not_held_back(void **state) {
   (void)state;
   mp_client_t *client = make_paced("1000s", "1");
   mp_buffer_t *buffer = make_f32(mp_client_device(client, 0), 4, 2);
-  mp_event_t *event = mp_buffer_ready_event(buffer);
+  mp_event_t *event = mp_buffer_ready_event(buffer, true);
   assert_false(mp_event_wait_for(event, 0.01));
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, await_in_thread, mp_event_retain(event)), 0);
@@ -85,9 +85,9 @@ static void a_callback_may_end_the_client(void **state) {
   (void)state;
   mp_client_t *client = make_paced("10ms", "1");
   mp_buffer_t *now = make_f32(mp_client_device(client, 0), 4, 2);
-  mp_event_t *first = mp_buffer_ready_event(now);
+  mp_event_t *first = mp_buffer_ready_event(now, true);
   mp_buffer_t *later = make_f32(mp_client_device(client, 0), 4, 2);
-  mp_event_t *second = mp_buffer_ready_event(later);
+  mp_event_t *second = mp_buffer_ready_event(later, true);
   assert_ok(mp_event_on_ready(first, release_client, client));
   await_well(second);
   await_well(first);

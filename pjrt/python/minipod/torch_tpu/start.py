@@ -1,5 +1,6 @@
 """What changes in TorchTPU if virtual times are kept: eager launches in order, and names in the time report."""
 
+import functools
 import os
 
 from minipod.torch_tpu import guard
@@ -14,6 +15,7 @@ def begin() -> None:
     return
   _has_begun = True
   guard.teach("to launch eager ops in order", _launch_in_order)
+  guard.teach("when the host waits", _tell_waits)
   if os.environ.get("MINIPOD_LABELS", "1") != "0":
     guard.teach("to name the modules of compiled programs", _name_compiled)
     guard.teach("to name the modules of eager ops", _label_eager)
@@ -26,6 +28,27 @@ def _launch_in_order() -> None:
   modes = execution_mode.EagerMode
   if execution_mode.eager_mode == modes.DEFER_NEVER:
     execution_mode.eager_mode = modes.DEFER_NEVER_AND_LAUNCH_BLOCKING
+
+
+def _tell_waits() -> None:
+  """TorchTPU asks for the ready event of each result without waiting for it.
+
+  Reads (`item`, `cpu`) are known to the library; `torch.accelerator.synchronize` is not.
+  """
+  import torch
+
+  from minipod import foreign
+
+  library = foreign.library()
+  original = torch.accelerator.synchronize
+
+  @functools.wraps(original)
+  def synchronize(*args, **kwargs):
+    original(*args, **kwargs)
+    library.minipod_host_waits()
+
+  torch.accelerator.synchronize = synchronize
+  library.minipod_expect_waits()
 
 
 def _name_compiled() -> None:
