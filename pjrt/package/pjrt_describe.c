@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "pjrt/pjrt_objects.h"
+#include "sim/runtime/client.h"
 
 static void pjrt_describe_write(const mp_pod_t *pod, const mp_pod_time_t *time,
                                 minipod_described_t *out_described) {
@@ -43,6 +44,7 @@ const char *minipod_describe(minipod_described_t *out_described) {
   if (status == NULL) status = mp_pod_create(options, &pod);
   mp_pod_time_t time = {0};
   if (status == NULL) status = mp_pod_read_time(pod, options, &time);
+  if (status == NULL) status = mp_client_check_options(pod, options);
   if (status == NULL) pjrt_describe_write(pod, &time, out_described);
   mp_pod_release(pod);
   mp_options_release(options);

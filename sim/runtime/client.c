@@ -162,6 +162,24 @@ static mp_status_t client_read_check(mp_client_t *client, const mp_options_t *op
   return NULL;
 }
 
+// Everything that options alone can make impossible.
+static mp_status_t client_make_settings(mp_client_t *client, const mp_options_t *options) {
+  MP_RETURN_IF_ERROR(client_make_model(client, options));
+  MP_RETURN_IF_ERROR(client_read_check(client, options));
+  return mp_client_make_faults(client, options);
+}
+
+mp_status_t mp_client_check_options(mp_pod_t *pod, const mp_options_t *options) {
+  mp_client_t *client = mp_calloc(1, sizeof(*client));
+  MP_RETURN_IF_NULL(client);
+  client->pod = pod;
+  mp_status_t status = client_make_settings(client, options);
+  mp_model_release(client->model);
+  mp_faults_release(client->faults);
+  mp_free(client);
+  return status;
+}
+
 // Makes everything that a client consists of. `meeting` is NULL where there is no world.
 static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
                                const mp_client_meeting_t *meeting) {
@@ -182,9 +200,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
     client->budget.machine_bytes /=
         mp_world_peer(client->world, mp_world_rank(client->world))->ranks_on_host;
   }
-  MP_RETURN_IF_ERROR(client_make_model(client, options));
-  MP_RETURN_IF_ERROR(client_read_check(client, options));
-  MP_RETURN_IF_ERROR(mp_client_make_faults(client, options));
+  MP_RETURN_IF_ERROR(client_make_settings(client, options));
   if (client->shapes_only) {  // memory is counted, but hardly used
     client->budget.machine_bytes = 0;
     client->budget.is_counted_only = true;

@@ -34,6 +34,10 @@ typedef struct {
   void *context;
 } mp_client_addition_t;
 
+// Returns the error that these options would cause on this pod, apart from errors about memory and
+// about other processes. For callers whose framework aborts if it gets no client.
+MP_NODISCARD mp_status_t mp_client_check_options(mp_pod_t *pod, const mp_options_t *options);
+
 // Makes a client for the pod that the options describe. Joins the world of this process first
 // (collectives/transport/bootstrap/bootstrap.h): all its processes make their n-th clients
 // together, and agree on the pod or fail together. If one process fails, the others fail at once,
