@@ -13,6 +13,7 @@ Results that the specification leaves open differ without an error: the order of
 signs of singular vectors, and random bits of the default algorithm.
 """
 
+import argparse
 import collections
 import hashlib
 import json
@@ -144,10 +145,10 @@ def main():
   if sys.argv[1:] == ["--work"]:
     _work(sys.stdin.read().split())
     return
-  if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-    raise SystemExit(__doc__)
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("dump", type=pathlib.Path, nargs="+")
   found = {}
-  for path in sorted(each for folder in sys.argv[1:] for each in pathlib.Path(folder).glob("*.input.mlirbc")):
+  for path in sorted(each for folder in parser.parse_args().dump for each in folder.glob("*.input.mlirbc")):
     found.setdefault(hashlib.sha256(path.read_bytes()).digest(), path)
   counts = collections.Counter()
   for row in _rows(list(found.values())):

@@ -1,9 +1,10 @@
 """minipod: a simulated multi-device accelerator for JAX and PyTorch, as a PJRT plugin.
 
 A script need not import this package.  JAX finds it through the entry-point group `jax_plugins`, and uses its devices
-with `JAX_PLATFORMS=minipod` or without any setting.  torch_xla finds it through `torch_xla.plugins`, and uses its devices
-with `PJRT_DEVICE=MINIPOD`.  TorchTPU finds the TPUs of a described pod (torch_tpu_plugin.py).  The library reads the pod's description from the environment (`MINIPOD_DEVICES`,
-`MINIPOD_TOPOLOGY`, `MINIPOD_DEVICE_MEMORY`) or from JAX's config `jax_pjrt_client_create_options`.
+with `JAX_PLATFORMS=minipod` or without any setting.  TorchTPU finds the TPUs of a described pod (torch_tpu_plugin.py).
+torch_xla finds it through `torch_xla.plugins`, and uses its devices with `PJRT_DEVICE=MINIPOD`.  The library reads the
+pod's description from the environment (`MINIPOD_DEVICES`, `MINIPOD_TOPOLOGY`, `MINIPOD_DEVICE_MEMORY`) or from JAX's
+config `jax_pjrt_client_create_options`.
 
 PYTEST_DONT_REWRITE: pytest would warn wherever JAX, and with it this package, comes before it, as this has a plugin
 for it; and a warning ends the run of a project that makes errors of them.

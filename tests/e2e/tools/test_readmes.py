@@ -151,6 +151,10 @@ ELSEWHERE = {
 }
 # Why a block is run manually.  Its scripts exist, and accept the printed options.
 BY_HAND = {
+  (PAGES + "torch_tpu.md", "pip install 'torch>=2.11' torch_tpu ."): "3 GB of packages: tools/test --torch-tpu",
+  ("tools/torch_tpu/README.md",
+   "MINIPOD_TOPOLOGY=v6e:1x1 MINIPOD_DUMP=dump tools/torch_tpu/databases.py run ops.jsonl"):
+    "an hour, with the packages of tools/test --torch-tpu",
   ("README.md", "tools/demo"): "sets up a machine; tools/test is what runs this test",
   ("README.md", "pip install '.[jax]'"): "builds a wheel: tools/roots.py does, test_wheel.py has a smaller one",
   (PAGES + "first_steps.md", "apt install gcc cmake ninja-build"): "packages: see test_packages",
