@@ -26,8 +26,10 @@ class _Finder:
   def find_spec(self, name, path=None, target=None):
     if name != self.awaited:
       return None
-    for finder in list(sys.meta_path):
-      if finder is not self and (find := getattr(finder, "find_spec", None)):
+    # Those before it have been asked already; one of them may wait for the same module.
+    finders = list(sys.meta_path)
+    for finder in finders[finders.index(self) + 1 if self in finders else 0:]:
+      if find := getattr(finder, "find_spec", None):
         if (spec := find(name, path, target)) is not None:
           self._attend(spec.loader)
           return spec

@@ -3,8 +3,11 @@
 import ast
 import ctypes
 import re
+import subprocess
+import sys
 
 import pytest
+import scenario
 import torch_tpu_jobs as jobs
 import torch_tpu_scenario as tpu
 
@@ -70,6 +73,17 @@ def test_a_wrong_number_of_ranks():
   assert returncode != 0
   assert "minipod: the job has 2 processes, but the pod has 4 devices; TorchTPU needs one process per device" in err
   assert "TPU_PROCESS_BOUNDS is 2,2,1, a grid of 4 processes, but TPU_PROCESS_ADDRESSES lists 2" in err
+
+
+def test_minipod_run(tmp_path):
+  script = tmp_path / "script.py"
+  script.write_text(PLACES)
+  process = subprocess.Popen(
+      [sys.executable, "-m", "minipod", "run", "-n", "4", "--launcher", "plain", "--no-prefix", str(script)],
+      env=tpu.environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+  returncode, out, err = scenario.finish(process, 120)
+  assert returncode == 0, err[-3000:]
+  assert sorted(line[:2] for line in out.splitlines()) == ["0:", "1:", "2:", "3:"]
 
 
 # ---- Without a launcher ----

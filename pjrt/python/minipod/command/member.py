@@ -1,4 +1,6 @@
-"""One process of a `minipod run` without mpirun: joins the others, then runs the script.
+"""One process of a `minipod run` without mpirun: runs the script, and joins the others when the script imports JAX.
+
+Scripts of PyTorch join by the variables that `minipod run` sets.
 
 python -m minipod.command.member ADDRESS PROCESSES RANK PIPE (script.py | -m MODULE) ARGUMENT...
 
@@ -13,9 +15,7 @@ import sys
 
 def main() -> None:
   address, count, rank, pipe, *words = sys.argv[1:]
-  import jax
-
-  jax.distributed.initialize(address, int(count), int(rank))
+  _join_with_jax(address, int(count), int(rank))
   try:
     _run(words)
   except BaseException as error:
@@ -24,6 +24,15 @@ def main() -> None:
     if code:
       os.write(int(pipe), f"{rank} {code}\n".encode())
     raise
+
+
+def _join_with_jax(address: str, count: int, rank: int) -> None:
+  import _minipod_start
+
+  if "jax" in sys.modules:
+    sys.modules["jax"].distributed.initialize(address, count, rank)
+  else:
+    _minipod_start.await_module("jax", after=lambda jax: jax.distributed.initialize(address, count, rank))
 
 
 def _run(words: list[str]) -> None:

@@ -19,8 +19,9 @@ from minipod.command import installation
 ABOUT = """Starts a script as several processes that share one pod.
 
 Uses mpirun if it is installed; otherwise starts the processes on this host, which then find each
-other by jax.distributed.  Each output line begins with the number of its process.  If a process
-fails, the command ends the others and exits with the code of the failed one."""
+other by jax.distributed, or by the variables of TPU hosts and torchrun, which it sets.  Each output
+line begins with the number of its process.  If a process fails, the command ends the others and
+exits with the code of the failed one."""
 # How long the others have, from the first failure on, to say what they have to say and to end.
 GRACE_SECONDS = 5.0
 # How the variables begin that processes on other hosts get, too.
@@ -127,15 +128,31 @@ def _free_port() -> int:
     return probe.getsockname()[1]
 
 
+def _place(ports: list[int], rank: int) -> dict[str, str]:
+  """The variables that TPU hosts and torchrun give a process, for frameworks that find each other by them."""
+  count = len(ports) - 1
+  addresses = [f"localhost:{port}" for port in ports[:count]]
+  return {"TPU_PROCESS_ADDRESSES": ",".join(addresses), "TPU_PROCESS_PORT": str(ports[rank]),
+          "CLOUD_TPU_TASK_ID": str(rank), "TPU_WORKER_ID": str(rank), "RANK": str(rank), "WORLD_SIZE": str(count),
+          "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "localhost",
+          "MASTER_PORT": str(ports[count])}
+
+
 def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer, pipe: int):
-  """The processes, each of which first joins the others, and writes to the pipe when its script fails (member.py)."""
+  """The processes, each of which joins the others when it imports JAX or uses a TPU of PyTorch (member.py).
+
+  A process writes to the pipe when its script fails.
+  """
   if words[0] != sys.executable:
     raise ValueError("without mpirun it has to be a Python script: the processes meet in Python")
   address = f"127.0.0.1:{_free_port()}"
+  ports = [_free_port() for _ in range(asked.processes + 1)]
   processes = []
   for rank in range(asked.processes):
     # JAX warns when the first process, which has its service, ends first.
-    env = {"TF_CPP_MIN_LOG_LEVEL": "2", **_environment(asked), "MINIPOD_BOOTSTRAP": "kv"}
+    env = {"TF_CPP_MIN_LOG_LEVEL": "2", **_environment(asked), **_place(ports, rank), "MINIPOD_BOOTSTRAP": "kv"}
+    if asked.processes == 1:  # there are no others to find
+      env["MINIPOD_BOOTSTRAP"] = "auto"
     process = subprocess.Popen(
         [sys.executable, "-m", "minipod.command.member", address, str(asked.processes), str(rank),
          str(pipe), *words[1:]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
