@@ -28,7 +28,7 @@ static const double k_patience_seconds = 5;
 // How often the thread looks whether it is to end.
 static const int k_look_ms = 50;
 
-enum { MP_TPU_NOBODY = UINT32_MAX };
+static const uint32_t k_no_rank = UINT32_MAX;
 
 typedef struct {
   char *key, *value;
@@ -37,7 +37,7 @@ typedef struct {
 
 typedef struct {
   int file;
-  uint32_t rank;         // MP_TPU_NOBODY: it has not greeted
+  uint32_t rank;         // k_no_rank: it has not greeted
   double greet_until;    // until it has greeted
   mp_strbuf_t received;  // the beginning of a request
   char *awaited;         // the key that it waits for; NULL: none
@@ -160,7 +160,7 @@ static bool tpu_server_serve(mp_tpu_server_t *server, tpu_client_t *client) {
   if (client->received.size < sizeof(request)) return true;
   memcpy(&request, client->received.data, sizeof(request));
   if (request.kind == MP_TPU_BYE) {
-    client->rank = MP_TPU_NOBODY;
+    client->rank = k_no_rank;
     return false;
   }
   if (request.kind >= MP_TPU_REQUEST_COUNT || request.key_size >= MP_TPU_MOST_KEY ||
@@ -198,8 +198,8 @@ static bool tpu_server_read(mp_tpu_server_t *server, tpu_client_t *client) {
   if (size <= 0) return false;
   mp_strbuf_append(&client->received, bytes, (size_t)size);
   if (client->received.failed) return false;
-  return client->rank == MP_TPU_NOBODY ? tpu_server_greet(server, client)
-                                       : tpu_server_serve(server, client);
+  return client->rank == k_no_rank ? tpu_server_greet(server, client)
+                                   : tpu_server_serve(server, client);
 }
 
 // Notes that a process has ended before it said goodbye. In the folder, as in all of the store, a
@@ -214,7 +214,7 @@ static void tpu_server_note_end(mp_tpu_server_t *server, uint32_t rank) {
 
 static void tpu_server_drop(mp_tpu_server_t *server, uint32_t index) {
   tpu_client_t *client = &server->clients.items[index];
-  if (client->rank != MP_TPU_NOBODY) tpu_server_note_end(server, client->rank);
+  if (client->rank != k_no_rank) tpu_server_note_end(server, client->rank);
   close(client->file);
   tpu_server_stop_waiting(client);
   mp_strbuf_deinit(&client->received);
@@ -222,7 +222,7 @@ static void tpu_server_drop(mp_tpu_server_t *server, uint32_t index) {
 }
 
 static void tpu_server_accept(mp_tpu_server_t *server) {
-  tpu_client_t client = {.rank = MP_TPU_NOBODY,
+  tpu_client_t client = {.rank = k_no_rank,
                          .greet_until = mp_clock_seconds() + k_patience_seconds,
                          .file = accept4(server->file, NULL, NULL, SOCK_CLOEXEC)};
   if (client.file < 0) return;
@@ -255,7 +255,7 @@ static void tpu_server_work(mp_tpu_server_t *server, const struct pollfd *files,
   for (uint32_t i = count; i-- > 0;) {
     tpu_client_t *client = &server->clients.items[i];
     bool is_alive = files[i].revents == 0 || tpu_server_read(server, client);
-    if (is_alive && client->rank == MP_TPU_NOBODY) {
+    if (is_alive && client->rank == k_no_rank) {
       is_alive = mp_clock_seconds() < client->greet_until;
     }
     if (!is_alive) tpu_server_drop(server, i);
@@ -339,7 +339,7 @@ static int tpu_server_open_port(const char *host, const char *port) {
 static void tpu_server_free(mp_tpu_server_t *server) {
   if (server->file >= 0) close(server->file);
   while (server->clients.count != 0) {
-    server->clients.items[server->clients.count - 1].rank = MP_TPU_NOBODY;
+    server->clients.items[server->clients.count - 1].rank = k_no_rank;
     tpu_server_drop(server, server->clients.count - 1);
   }
   for (uint32_t i = 0; i < server->entries.count; ++i) {
