@@ -265,17 +265,23 @@ def test_empty(shape):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision(dtype):
-  """cholesky and triangular_solve accept it; the others refuse it, as JAX's CPU backend does."""
+  """cholesky and triangular_solve accept it on both; svd, eigh and lu on the pod alone, as custom calls of TPUs do."""
   a = np.array([[4, 2, 0], [2, 5, 1], [0, 1, 3]]).astype(jnp.dtype(dtype))
   try:
     factor = on_pod(lax.linalg.cholesky, a)
   except TypeError as error:  # since 0.12 JAX refuses both itself, for all platforms
     assert "does not accept dtype" in str(error)
     return
-  np.testing.assert_allclose(factor.astype(float), np.linalg.cholesky(a.astype(float)), rtol=4e-3)
+  wide = a.astype(float)
+  np.testing.assert_allclose(factor.astype(float), np.linalg.cholesky(wide), rtol=4e-3)
   compare(lambda a: lax.linalg.triangular_solve(a, a, left_side=True, lower=True), a)
   assert np.isnan(on_pod(lax.linalg.cholesky, -a).astype(float)[np.tril_indices(3)]).all()
-  for f in (svd_values, eigh_of_lower, lax.linalg.lu, geqrf):
-    for run in (on_cpu, on_pod):
+  np.testing.assert_allclose(on_pod(svd_values, a).astype(float), np.linalg.svd(wide, compute_uv=False), rtol=8e-3)
+  np.testing.assert_allclose(on_pod(eigh_of_lower, a)[1].astype(float), np.linalg.eigvalsh(wide), rtol=8e-3)
+  packed, _, order = on_pod(lax.linalg.lu, a)
+  product = (np.tril(packed, -1).astype(float) + np.eye(3)) @ np.triu(packed).astype(float)
+  np.testing.assert_allclose(product, wide[order], rtol=8e-3, atol=4e-2)
+  for f, runs in ((svd_values, [on_cpu]), (eigh_of_lower, [on_cpu]), (lax.linalg.lu, [on_cpu]), (geqrf, [on_cpu, on_pod])):
+    for run in runs:
       with pytest.raises(Exception, match="nsupported dtype|not implemented"):
         run(f, a)
