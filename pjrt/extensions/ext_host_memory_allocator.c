@@ -15,7 +15,9 @@ static PJRT_Error *ext_host_memory_allocator_allocate(
     PJRT_HostMemoryAllocator_Allocate_Args *args) {
   enum { PAGE = 4096 };
   MP_EXTENSION_REQUIRE(args, client);
-  void *memory = mp_aligned_malloc(PAGE, args->size);
+  // The size is rounded up to pages, and no object of C is larger than PTRDIFF_MAX.
+  const bool is_possible = args->size <= PTRDIFF_MAX - PAGE;
+  void *memory = is_possible ? mp_aligned_malloc(PAGE, args->size) : NULL;
   if (memory == NULL) {
     return mp_pjrt_error(mp_status_make(MP_RESOURCE_EXHAUSTED,
                                         "the host has no %zu bytes for PJRT_HostMemoryAllocator",
