@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sim/chip/layout/tile_layout.h"
+#include "sim/work/work.h"
 
 typedef struct {
   uint64_t batch, contracted;  // dimensions as bits
@@ -24,35 +25,18 @@ static layout_matmul_dims_t layout_matmul_dims(const mp_op_t *op, uint32_t opera
                                 layout_matmul_bits(mp_op_ints(op, contracted[operand]))};
 }
 
-static uint64_t layout_matmul_all(const mp_type_t *type) {
-  return type->rank >= 64 ? UINT64_MAX : ((uint64_t)1 << type->rank) - 1;
-}
-
 bool mp_tile_is_vector_batch(double batch, double m, double n, double k) {
   enum { LEAST_SIDE = 64 };
   return batch > 1 && fmin(m, n) <= 1 && fmin(k, fmax(m, n)) < LEAST_SIDE;
 }
 
-static double layout_matmul_size(const mp_type_t *type, uint64_t dims) {
-  double size = 1;
-  for (uint32_t d = 0; d < type->rank; ++d)
-    size *= (dims >> d & 1) != 0 ? (double)type->dims[d] : 1;
-  return size;
-}
-
 // Without a contraction it is an elementwise matmul.
 bool mp_tile_layout_is_matmul(const mp_op_t *op) {
   if (op->code != MP_OP_DOT_GENERAL) return op->code == MP_OP_CONVOLUTION;
-  double free[2];
-  for (uint32_t i = 0; i < 2; ++i) {
-    const layout_matmul_dims_t dims = layout_matmul_dims(op, i);
-    const mp_type_t *type = op->operands[i]->type;
-    free[i] = layout_matmul_size(type, layout_matmul_all(type) & ~dims.batch & ~dims.contracted);
-  }
-  const layout_matmul_dims_t lhs = layout_matmul_dims(op, 0);
-  const double batch = layout_matmul_size(op->operands[0]->type, lhs.batch);
-  const double k = layout_matmul_size(op->operands[0]->type, lhs.contracted);
-  return k != 1 && !mp_tile_is_vector_batch(batch, free[0], free[1], k);
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  const mp_work_matmul_t *matmul = &work.matmul;
+  return matmul->k != 1 && !mp_tile_is_vector_batch(matmul->batch, matmul->m, matmul->n, matmul->k);
 }
 
 // The dimension that fills the tiles: the last one, or the longest if the last is short.
@@ -65,6 +49,10 @@ static int32_t layout_matmul_tile(const mp_type_t *type, uint64_t dims) {
     if (longest == d && type->dims[d] >= SHORT) break;
   }
   return longest;
+}
+
+static uint64_t layout_matmul_all(const mp_type_t *type) {
+  return type->rank >= 64 ? UINT64_MAX : ((uint64_t)1 << type->rank) - 1;
 }
 
 // ---- dot_general ----
