@@ -1,6 +1,7 @@
 """Runs a piece of Python in a process of its own, with a pod of its own and a time limit."""
 
 import os
+import pathlib
 import select
 import signal
 import subprocess
@@ -38,6 +39,13 @@ def start_whole(code, env):
   if code.startswith(PRELUDE) and forks.can_fork(env):
     return forks.Popen(PRELUDE, code.removeprefix(PRELUDE), env, **pipes)
   return subprocess.Popen([sys.executable, "-c", code], env=env, start_new_session=True, **pipes)
+
+
+def start_shell(text, folder, env, stderr=subprocess.STDOUT):
+  """Starts commands for a shell, in a folder and with this Python first on PATH."""
+  env = env | {"PATH": f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"}
+  return subprocess.Popen(["bash", "-c", text], cwd=folder, env=env, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=stderr, start_new_session=True)
 
 
 def interrupt(process):

@@ -3,7 +3,6 @@
 import pathlib
 import re
 import subprocess
-import sys
 
 import pytest
 
@@ -24,10 +23,7 @@ def test_the_page(tmp_path):
   commands = re.search(r"```sh\n(.*?)```", PAGE, re.DOTALL).group(1).splitlines()
   assert len(commands) == 3
   for command in commands:
-    env = scenario.environment(2)
-    env["PATH"] = f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"
-    process = subprocess.Popen(["bash", "-c", command], cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, start_new_session=True)
+    process = scenario.start_shell(command, tmp_path, scenario.environment(2), stderr=subprocess.PIPE)
     code, out, err = scenario.finish(process, timeout=100)
     losses = out.split()
     assert code == 0 and len(losses) == (2 if "torchrun" in command else 1), (command, out, err)

@@ -212,10 +212,7 @@ def clone(tmp_path):
 
 def shell(text, folder, **variables):
   """(exit code, output on either stream) of lines for a shell, which ends at the first line that fails."""
-  env = mpirun.environment(**variables)
-  env["PATH"] = f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"
-  process = subprocess.Popen(["bash", "-ec", text], cwd=folder, env=env, stdin=subprocess.DEVNULL, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+  process = scenario.start_shell(f"set -e\n{text}", folder, mpirun.environment(**variables))
   return scenario.finish(process, timeout=150)[:2]
 
 

@@ -32,10 +32,7 @@ def execute(command, folder):
   """The output of a command on either stream, in the environment of a test."""
   env = scenario.environment(devices=None)
   env = {name: value for name, value in env.items() if name not in ("XLA_FLAGS", "PYTEST_ADDOPTS")}
-  env["PATH"] = f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"
-  process = subprocess.Popen(["bash", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-  return scenario.finish(process, timeout=100)[1]
+  return scenario.finish(scenario.start_shell(command, folder, env), timeout=100)[1]
 
 
 def name_of(path):

@@ -19,10 +19,7 @@ COMMANDS = [command for block in PAGE if block.kind == "console" for command, _ 
 
 def execute(command, folder):
   """The output of a command without TorchTPU's log, which goes to the other stream."""
-  env = torch_tpu_scenario.environment(None)
-  env["PATH"] = f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"
-  process = subprocess.Popen(["bash", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+  process = scenario.start_shell(command, folder, torch_tpu_scenario.environment(None), stderr=subprocess.DEVNULL)
   return scenario.finish(process, timeout=200)[1]
 
 
