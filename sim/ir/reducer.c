@@ -1,5 +1,7 @@
 #include "sim/ir/reducer.h"
 
+#include <string.h>
+
 #include "sim/base/assert.h"
 
 // ---- making ----
@@ -205,4 +207,48 @@ bool mp_reducer_is_choice(const mp_block_t *block) {
     if (!reducer_is_choice_of(block, end->operands[r], r, MAX_CHOICE_DEPTH)) return false;
   }
   return true;
+}
+
+// ---- initial values ----
+
+bool mp_reducer_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element) {
+  if (code != MP_OP_ADD && code != MP_OP_MULTIPLY && code != MP_OP_OR && code != MP_OP_XOR) {
+    return false;
+  }
+  const bool is_one = code == MP_OP_MULTIPLY;
+  const bool is_complex = mp_dtype_is_complex(dtype);
+  unsigned char *element = out_element;
+  memset(element, 0, mp_dtype_size(dtype));
+  if (!mp_dtype_is_float(dtype) && !is_complex) {
+    element[0] = is_one;
+    return true;
+  }
+  // A complex product with 1 + 0i multiplies infinities by 0.
+  if (is_complex && is_one) return false;
+  const mp_dtype_t part = mp_dtype_real_part(dtype);
+  const double number = is_one ? 1.0 : 0.0;
+  mp_float_encode(part, is_one ? 1.0 : -0.0, element);
+  if (mp_float_decode(part, element) != number) mp_float_encode(part, number, element);
+  if (mp_float_decode(part, element) != number) return false;
+  if (is_complex) memcpy(element + mp_dtype_size(part), element, mp_dtype_size(part));
+  return true;
+}
+
+bool mp_reducer_is_identity(const mp_value_t *value, mp_opcode_t code) {
+  const mp_dtype_t dtype = value->type->dtype;
+  unsigned char identity[16];
+  if (value->op == NULL || value->op->code != MP_OP_CONSTANT) return false;
+  const char *element = mp_op_splat(value->op);
+  if (element == NULL || !mp_reducer_identity(dtype, code, identity)) return false;
+  if (memcmp(element, identity, mp_dtype_size(dtype)) == 0) return true;
+  // Sums may begin with either zero.
+  const bool is_complex = mp_dtype_is_complex(dtype);
+  if (code != MP_OP_ADD || !(mp_dtype_is_float(dtype) || is_complex)) return false;
+  const mp_dtype_t part = mp_dtype_real_part(dtype);
+  return mp_float_decode(part, element) == 0 &&
+         (!is_complex || mp_float_decode(part, element + mp_dtype_size(part)) == 0);
+}
+
+bool mp_reducer_may_repeat(const mp_value_t *value, mp_opcode_t code) {
+  return mp_opcode_has(code, MP_OP_TRAIT_IDEMPOTENT) || mp_reducer_is_identity(value, code);
 }

@@ -45,6 +45,17 @@ mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind);
 // in argmax. A reduction with such a region may use its initial value any number of times.
 bool mp_reducer_is_choice(const mp_block_t *block);
 
+// The element that `code` (ADD, MULTIPLY, OR, XOR) combines with any other without changing it, as
+// a stored element of up to 16 bytes. For sums of floating-point numbers it is negative zero if the
+// type has one. False when there is no such element.
+bool mp_reducer_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element);
+
+// Whether `value`, a scalar, is a constant of that element; for a sum zeros of either sign count.
+bool mp_reducer_is_identity(const mp_value_t *value, mp_opcode_t code);
+
+// Whether a reduction by `code` may use `value`, its initial value, any number of times.
+bool mp_reducer_may_repeat(const mp_value_t *value, mp_opcode_t code);
+
 // The value that `value` is a copy of, through ops that do not change a scalar; `value` itself when
 // it is none.
 const mp_value_t *mp_region_see_through(const mp_value_t *value);

@@ -1,7 +1,5 @@
 #include "sim/passes/scan.h"
 
-#include <string.h>
-
 #include "sim/ir/reducer.h"
 #include "sim/ir/schema.h"
 #include "sim/passes/rewrite/rewrite.h"
@@ -194,28 +192,6 @@ static mp_status_t scan_find_scalar(const scan_at_t *at, mp_value_t *init, mp_va
   return NULL;
 }
 
-// Whether a carry may be an operand any number of times.
-static bool scan_is_neutral(mp_reduce_kind_t kind, const mp_value_t *scalar) {
-  if (kind == MP_REDUCE_MIN || kind == MP_REDUCE_MAX || kind == MP_REDUCE_AND ||
-      kind == MP_REDUCE_OR) {
-    return true;
-  }
-  if (scalar->op == NULL || scalar->op->code != MP_OP_CONSTANT) return false;
-  const mp_dtype_t dtype = scalar->type->dtype;
-  const void *element = mp_op_splat(scalar->op);
-  const double wanted = kind == MP_REDUCE_MUL ? 1 : 0;
-  if (element == NULL) return false;
-  if (mp_dtype_is_float(dtype)) return mp_float_decode(dtype, element) == wanted;
-  if (mp_dtype_is_complex(dtype)) {  // 1 + 0i times an infinity is not the infinity
-    const char *parts = element;
-    const mp_dtype_t part = mp_dtype_real_part(dtype);
-    return kind == MP_REDUCE_ADD && mp_float_decode(part, parts) == 0 &&
-           mp_float_decode(part, parts + mp_dtype_size(part)) == 0;
-  }
-  const unsigned char bytes[16] = {kind == MP_REDUCE_MUL};
-  return mp_dtype_size(dtype) <= sizeof(bytes) && memcmp(element, bytes, mp_dtype_size(dtype)) == 0;
-}
-
 // Windows that are the prefixes of a dimension, or in reverse its suffixes.
 static mp_status_t scan_window_attrs(const scan_at_t *at, uint32_t rank, mp_named_attr_t attrs[2]) {
   const int64_t dim = at->form->dim;
@@ -230,7 +206,7 @@ static mp_status_t scan_window_attrs(const scan_at_t *at, uint32_t rank, mp_name
   return mp_rewrite_ints(module, MP_ATTR_WINDOW_DIMENSIONS, window, rank, &attrs[0]);
 }
 
-static mp_status_t scan_put_windows(const scan_at_t *at, mp_reduce_kind_t kind, mp_value_t *scalar,
+static mp_status_t scan_put_windows(const scan_at_t *at, mp_opcode_t code, mp_value_t *scalar,
                                     mp_value_t **out_value) {
   const mp_scan_t *scan = at->scan;
   const mp_type_t *type = scan->operands[0]->type;
@@ -241,8 +217,7 @@ static mp_status_t scan_put_windows(const scan_at_t *at, mp_reduce_kind_t kind, 
   MP_RETURN_IF_ERROR(scan_window_attrs(at, type->rank, attrs));
   MP_RETURN_IF_ERROR(
       mp_schema_complete(scan->module->arena, MP_OP_REDUCE_WINDOW, attrs, 2, &all, &count));
-  MP_RETURN_IF_ERROR(mp_block_create_reducer(scan->module, mp_reduce_kind_opcode(kind), type->dtype,
-                                             scan->loc, &reducer));
+  MP_RETURN_IF_ERROR(mp_block_create_reducer(scan->module, code, type->dtype, scan->loc, &reducer));
   const mp_op_spec_t spec = {.code = MP_OP_REDUCE_WINDOW,
                              .loc = scan->loc,
                              .num_operands = 2,
@@ -269,12 +244,12 @@ static mp_status_t scan_make_reduction(const scan_at_t *at, mp_value_t **out_res
   const mp_op_t *end = mp_block_terminator(form->region);
   const mp_value_t *result = end->operands[0];
   if (result != end->operands[1]) return NULL;
-  const mp_reduce_kind_t kind = mp_region_kind(form->region, &result, 1);
-  if (mp_reduce_kind_opcode(kind) == MP_OP_COUNT) return NULL;
+  const mp_opcode_t code = mp_reduce_kind_opcode(mp_region_kind(form->region, &result, 1));
+  if (code == MP_OP_COUNT) return NULL;
   mp_value_t *scalar = NULL;
   MP_RETURN_IF_ERROR(scan_find_scalar(at, at->scan->operands[1], &scalar));
-  if (scalar == NULL || !scan_is_neutral(kind, scalar)) return NULL;
-  MP_RETURN_IF_ERROR(scan_put_windows(at, kind, scalar, &out_results[0]));
+  if (scalar == NULL || !mp_reducer_may_repeat(scalar, code)) return NULL;
+  MP_RETURN_IF_ERROR(scan_put_windows(at, code, scalar, &out_results[0]));
   *out_made = true;
   return scan_take_end(at, out_results[0], form->is_reverse, at->scan->op->results[1].type,
                        &out_results[1]);

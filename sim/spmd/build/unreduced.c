@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/ir/reducer.h"
 #include "sim/spmd/build/append.h"
 #include "sim/spmd/build/append_collective.h"
 
@@ -65,43 +66,6 @@ static mp_status_t unreduced_append_is_first(const mp_append_at_t *at, const mp_
   return mp_append_lookup(at, MP_DTYPE_BOOL, is_first, boxes->num_partitions, out_value);
 }
 
-bool mp_unreduced_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element) {
-  if (code != MP_OP_ADD && code != MP_OP_MULTIPLY && code != MP_OP_OR && code != MP_OP_XOR) {
-    return false;
-  }
-  const bool is_one = code == MP_OP_MULTIPLY;
-  const bool is_complex = mp_dtype_is_complex(dtype);
-  unsigned char *element = out_element;
-  memset(element, 0, mp_dtype_size(dtype));
-  if (!mp_dtype_is_float(dtype) && !is_complex) {
-    element[0] = is_one;
-    return true;
-  }
-  // A complex product with 1 + 0i multiplies infinities by 0.
-  if (is_complex && is_one) return false;
-  const mp_dtype_t part = mp_dtype_real_part(dtype);
-  const double number = is_one ? 1.0 : 0.0;
-  mp_float_encode(part, is_one ? 1.0 : -0.0, element);
-  if (mp_float_decode(part, element) != number) mp_float_encode(part, number, element);
-  if (mp_float_decode(part, element) != number) return false;
-  if (is_complex) memcpy(element + mp_dtype_size(part), element, mp_dtype_size(part));
-  return true;
-}
-
-bool mp_unreduced_is_identity(const mp_value_t *value, mp_opcode_t code) {
-  if (value->op == NULL || value->op->code != MP_OP_CONSTANT) return false;
-  const mp_attr_t *dense = mp_op_attr(value->op, MP_ATTR_VALUE);
-  unsigned char identity[16];
-  if (dense == NULL || dense->kind != MP_KIND_DENSE) return false;
-  if (!mp_unreduced_identity(value->type->dtype, code, identity)) return false;
-  const size_t size = mp_dtype_size(value->type->dtype);
-  if (dense->u.dense.size < size) return false;
-  if (memcmp(dense->u.dense.data, identity, size) == 0) return true;
-  // Sums may begin with either zero.
-  return mp_dtype_is_float(value->type->dtype) && code == MP_OP_ADD &&
-         mp_float_decode(value->type->dtype, dense->u.dense.data) == 0.0;
-}
-
 static mp_status_t unreduced_keep_first(const mp_append_at_t *at, const mp_boxes_t *boxes,
                                         const void *other, mp_value_t *value,
                                         mp_value_t **out_value) {
@@ -117,7 +81,7 @@ static mp_status_t unreduced_keep_first(const mp_append_at_t *at, const mp_boxes
 mp_status_t mp_unreduced_keep_first(const mp_append_at_t *at, const mp_boxes_t *boxes,
                                     mp_opcode_t code, mp_value_t *value, mp_value_t **out_value) {
   unsigned char identity[16];
-  if (!mp_unreduced_identity(value->type->dtype, code, identity)) {
+  if (!mp_reducer_identity(value->type->dtype, code, identity)) {
     return mp_status_make(MP_INTERNAL, "a reduction without an identity was cut into terms");
   }
   return unreduced_keep_first(at, boxes, identity, value, out_value);
@@ -130,7 +94,7 @@ mp_status_t mp_unreduced_split(const mp_append_at_t *at, const mp_boxes_t *boxes
     return NULL;
   }
   unsigned char identity[16] = {0};
-  if (!mp_unreduced_identity(value->type->dtype, MP_OP_ADD, identity)) {
+  if (!mp_reducer_identity(value->type->dtype, MP_OP_ADD, identity)) {
     memset(identity, 0, sizeof(identity));
   }
   return unreduced_keep_first(at, boxes, identity, value, out_value);

@@ -19,16 +19,8 @@ MP_NODISCARD mp_status_t mp_unreduced_combine(const mp_append_at_t *at, const mp
                                               mp_opcode_t code, mp_value_t *value,
                                               mp_value_t **out_value);
 
-// The element that `code` (ADD, MULTIPLY, OR, XOR) combines with any other without changing it, as
-// a stored element of up to 16 bytes. For sums of floating-point numbers it is negative zero if the
-// type has one. False when there is no such element.
-bool mp_unreduced_identity(mp_dtype_t dtype, mp_opcode_t code, void *out_element);
-
-// Whether `value` is a constant of that element; for a sum a zero of either sign counts.
-bool mp_unreduced_is_identity(const mp_value_t *value, mp_opcode_t code);
-
 // The result is `value` on the first partition of each sum, and on the others the identity of
-// `code`, which must exist.
+// `code` (sim/ir/reducer.h), which must exist.
 MP_NODISCARD mp_status_t mp_unreduced_keep_first(const mp_append_at_t *at, const mp_boxes_t *boxes,
                                                  mp_opcode_t code, mp_value_t *value,
                                                  mp_value_t **out_value);

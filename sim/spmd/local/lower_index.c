@@ -106,7 +106,7 @@ static bool lower_index_can_gather(const mp_lowerer_t *low, uint32_t factor) {
   unsigned char zero[16];
   return dim >= 0 && mp_op_ints(low->op, MP_ATTR_SLICE_SIZES).values[dim] == 1 &&
          mp_index_list_has(mp_op_ints(low->op, MP_ATTR_START_INDEX_MAP), dim) &&
-         mp_unreduced_identity(low->op->results[0].type->dtype, MP_OP_ADD, zero);
+         mp_reducer_identity(low->op->results[0].type->dtype, MP_OP_ADD, zero);
 }
 
 // Clamps the indices to the bounds of the whole array, and then counts them from the part's start.
@@ -186,7 +186,7 @@ static mp_status_t lower_index_emit_gather(const mp_local_op_t *local, mp_module
   MP_RETURN_IF_ERROR(mp_emit_op(&s.e, MP_OP_GATHER, operands, 2, spec->result_types[0], spec->attrs,
                                 spec->num_attrs, &gathered));
   unsigned char zero[16];
-  (void)mp_unreduced_identity(spec->result_types[0]->dtype, MP_OP_ADD, zero);
+  (void)mp_reducer_identity(spec->result_types[0]->dtype, MP_OP_ADD, zero);
   MP_RETURN_IF_ERROR(mp_emit_splat(&s.e, spec->result_types[0], zero, &nothing));
   return mp_emit_select(&s.e, mask, gathered, nothing, &out_results[0]);
 }
@@ -232,7 +232,7 @@ static bool lower_index_can_scatter(const mp_lowerer_t *low, uint32_t factor) {
     const mp_opcode_t code = lower_index_scatter_combine(low);
     unsigned char identity[16];
     for (uint32_t i = 0; lower_index_starts_from_identity(code) && i < op->num_results; ++i) {
-      if (!mp_unreduced_identity(op->operands[i]->type->dtype, code, identity)) return false;
+      if (!mp_reducer_identity(op->operands[i]->type->dtype, code, identity)) return false;
     }
     return true;
   }

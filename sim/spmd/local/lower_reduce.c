@@ -114,12 +114,6 @@ static mp_opcode_t lower_reduce_reduction_of(const mp_op_t *op) {
   return mp_reduce_kind_opcode(mp_reducer_kind(op->regions[0]));
 }
 
-// Whether each part's reduction may begin with the initial value.
-static bool lower_reduce_has_plain_start(const mp_op_t *op, uint32_t result, mp_opcode_t code) {
-  return mp_opcode_has(code, MP_OP_TRAIT_IDEMPOTENT) ||
-         mp_unreduced_is_identity(op->operands[op->num_results + result], code);
-}
-
 // Whether the results of the parts can be gathered and reduced again, which uses initial values
 // several times: either the region always returns one of its arguments, or one op computes each
 // result, for which repeated initial values are harmless.
@@ -128,7 +122,8 @@ static bool lower_reduce_can_reduce_twice(const mp_op_t *op) {
   if (mp_reducer_is_choice(op->regions[0])) return true;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_opcode_t code = mp_reduce_kind_opcode(mp_reducer_result_kind(op->regions[0], i));
-    if (code == MP_OP_COUNT || !lower_reduce_has_plain_start(op, i, code)) return false;
+    if (code == MP_OP_COUNT || !mp_reducer_may_repeat(op->operands[op->num_results + i], code))
+      return false;
   }
   return true;
 }
@@ -138,8 +133,8 @@ static bool lower_reduce_is_reducible(const mp_lowerer_t *low, uint32_t factor) 
   const mp_opcode_t code = lower_reduce_reduction_of(low->op);
   if (code == MP_OP_COUNT) return lower_reduce_can_reduce_twice(low->op);
   unsigned char identity[16];
-  return lower_reduce_has_plain_start(low->op, 0, code) ||
-         mp_unreduced_identity(low->op->operands[1]->type->dtype, code, identity);
+  return mp_reducer_may_repeat(low->op->operands[1], code) ||
+         mp_reducer_identity(low->op->operands[1]->type->dtype, code, identity);
 }
 
 // The first partition of each sum begins with the initial value, and the others with the neutral
@@ -212,7 +207,7 @@ static mp_status_t lower_reduce_localize_reduce(const mp_lowerer_t *low, mp_loca
   if (code == MP_OP_COUNT) {
     out->emit = lower_reduce_emit_reduce_twice;
     out->has_regions_twice = true;
-  } else if (!lower_reduce_has_plain_start(low->op, 0, code)) {
+  } else if (!mp_reducer_may_repeat(low->op->operands[1], code)) {
     out->emit = lower_reduce_emit_reduce_once;
   }
   return NULL;

@@ -103,7 +103,7 @@ static bool partition_terms_widens(const mp_op_t *op) {
 static bool partition_terms_adds_up(const mp_op_t *op) {
   return op->num_results == 1 &&
          mp_reduce_kind_opcode(mp_reducer_kind(op->regions[0])) == MP_OP_ADD &&
-         mp_unreduced_is_identity(op->operands[1], MP_OP_ADD);
+         mp_reducer_is_identity(op->operands[1], MP_OP_ADD);
 }
 
 // The number of operands, from the first on, in which the op is linear together; 0 if it is not.

@@ -4,6 +4,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/ir/reducer.h"
 #include "sim/spmd/build/append.h"
 #include "sim/spmd/build/append_collective.h"
 #include "sim/spmd/build/unreduced.h"
@@ -189,7 +190,7 @@ mp_status_t mp_reshard_append_terms(const mp_append_at_t *at, const mp_type_t *t
   const size_t size = mp_dtype_size(type->dtype);
   void *zero = mp_arena_alloc(at->module->arena, size < 16 ? 16 : size);
   MP_RETURN_IF_NULL(zero);
-  (void)mp_unreduced_identity(type->dtype, MP_OP_ADD, zero);
+  (void)mp_reducer_identity(type->dtype, MP_OP_ADD, zero);
   mp_value_t *operands[MP_MAX_RANK + 2] = {NULL, value};
   MP_RETURN_IF_ERROR(mp_append_constant(at, result_type, zero, size, true, &operands[0]));
   MP_RETURN_IF_ERROR(
