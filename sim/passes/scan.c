@@ -144,31 +144,15 @@ static mp_status_t scan_reshape(const scan_at_t *at, mp_value_t *value, const mp
 // The last element along dimension `dim`, or the first one.
 static mp_status_t scan_take_end(const scan_at_t *at, mp_value_t *value, bool is_first,
                                  const mp_type_t *type, mp_value_t **out_value) {
-  const mp_type_t *from = value->type;
-  int64_t starts[MP_MAX_RANK] = {0}, limits[MP_MAX_RANK], sizes[MP_MAX_RANK], ones[MP_MAX_RANK];
-  for (uint32_t d = 0; d < from->rank; ++d) {
-    limits[d] = sizes[d] = from->dims[d];
-    ones[d] = 1;
-  }
+  const mp_type_t *from = value->type, *part = NULL;
   const int64_t dim = at->form->dim;
+  int64_t starts[MP_MAX_RANK] = {0}, sizes[MP_MAX_RANK];
+  for (uint32_t d = 0; d < from->rank; ++d) sizes[d] = d == dim ? 1 : from->dims[d];
   starts[dim] = is_first ? 0 : from->dims[dim] - 1;
-  limits[dim] = starts[dim] + 1;
-  sizes[dim] = 1;
-  mp_module_t *module = at->scan->module;
-  mp_named_attr_t attrs[3];
-  const mp_type_t *part = NULL;
-  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_START_INDICES, starts, from->rank, &attrs[0]));
-  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_LIMIT_INDICES, limits, from->rank, &attrs[1]));
-  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_STRIDES, ones, from->rank, &attrs[2]));
-  MP_RETURN_IF_ERROR(scan_type(at, from->dtype, sizes, from->rank, &part));
-  const mp_op_one_t slice = {.code = MP_OP_SLICE,
-                             .type = part,
-                             .operands = &value,
-                             .num_operands = 1,
-                             .attrs = attrs,
-                             .num_attrs = 3};
   mp_value_t *end = NULL;
-  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(module, at->anchor, &slice, &end));
+  MP_RETURN_IF_ERROR(scan_type(at, from->dtype, sizes, from->rank, &part));
+  MP_RETURN_IF_ERROR(
+      mp_rewrite_insert_slice(at->scan->module, at->anchor, value, starts, part, &end));
   return scan_reshape(at, end, type, out_value);
 }
 
@@ -310,25 +294,12 @@ static mp_status_t scan_put_at(const scan_at_t *at, mp_opcode_t code, mp_value_t
 static mp_status_t scan_make_condition(const scan_at_t *outer, mp_block_t *block) {
   scan_at_t at = *outer;
   MP_RETURN_IF_ERROR(scan_begin(at.scan, block, &at.anchor));
-  mp_value_t *operands[2] = {&block->args[0], NULL}, *less = NULL;
-  const mp_type_t *predicate = NULL;
-  MP_RETURN_IF_ERROR(scan_type(&at, MP_DTYPE_BOOL, NULL, 0, &predicate));
-  MP_RETURN_IF_ERROR(mp_rewrite_insert_number(at.scan->module, at.anchor, operands[0]->type,
-                                              at.form->length, &operands[1]));
-  const mp_attr_t *direction = NULL, *kind = NULL;
-  mp_arena_t *arena = at.scan->module->arena;
-  MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_COMPARISON_DIRECTION, MP_CMP_LT, &direction));
-  MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_COMPARISON_TYPE, MP_CMP_SIGNED, &kind));
-  const mp_named_attr_t attrs[] = {mp_rewrite_attr(MP_ATTR_COMPARISON_DIRECTION, direction),
-                                   mp_rewrite_attr(MP_ATTR_COMPARE_TYPE, kind)};
-  const mp_op_one_t op = {.code = MP_OP_COMPARE,
-                          .type = predicate,
-                          .operands = operands,
-                          .num_operands = 2,
-                          .attrs = attrs,
-                          .num_attrs = 2};
-  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(at.scan->module, at.anchor, &op, &less));
-  return mp_rewrite_set_operands(at.scan->module, at.anchor, &less, 1);
+  mp_module_t *module = at.scan->module;
+  mp_value_t *step = &block->args[0], *length = NULL, *less = NULL;
+  MP_RETURN_IF_ERROR(
+      mp_rewrite_insert_number(module, at.anchor, step->type, at.form->length, &length));
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_compare(module, at.anchor, MP_CMP_LT, step, length, &less));
+  return mp_rewrite_set_operands(module, at.anchor, &less, 1);
 }
 
 // The loop's values: the step, the carries, the inputs, the outputs.
@@ -398,16 +369,8 @@ static mp_status_t scan_put_starts(const scan_at_t *at, mp_value_t **values) {
     mp_value_t *zero = NULL;
     MP_RETURN_IF_ERROR(scan_leading_type(at, scan->op->results[i].type, form->length, &type));
     MP_RETURN_IF_ERROR(mp_rewrite_insert_zero(scan->module, at->anchor, type->dtype, &zero));
-    mp_named_attr_t no_dims;
     MP_RETURN_IF_ERROR(
-        mp_rewrite_ints(scan->module, MP_ATTR_BROADCAST_DIMENSIONS, NULL, 0, &no_dims));
-    const mp_op_one_t op = {.code = MP_OP_BROADCAST_IN_DIM,
-                            .type = type,
-                            .operands = &zero,
-                            .num_operands = 1,
-                            .attrs = &no_dims,
-                            .num_attrs = 1};
-    MP_RETURN_IF_ERROR(mp_rewrite_insert_op(scan->module, at->anchor, &op, &values[count++]));
+        mp_rewrite_insert_copies(scan->module, at->anchor, zero, type, &values[count++]));
   }
   return NULL;
 }

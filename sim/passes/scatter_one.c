@@ -78,11 +78,10 @@ static mp_status_t scatter_one_component(const scatter_t *s, uint32_t k, mp_valu
   const mp_type_t *type = indices->type;
   mp_arena_t *arena = s->module->arena;
   const int64_t vector_dim = mp_op_int(s->op, MP_ATTR_INDEX_VECTOR_DIM, type->rank);
-  int64_t starts[MP_MAX_RANK], limits[MP_MAX_RANK], strides[MP_MAX_RANK], ones[MP_MAX_RANK];
+  int64_t starts[MP_MAX_RANK], ones[MP_MAX_RANK];
   for (uint32_t d = 0; d < type->rank; ++d) {
     starts[d] = d == vector_dim ? k : 0;
-    limits[d] = starts[d] + 1;
-    strides[d] = ones[d] = 1;
+    ones[d] = 1;
   }
   const mp_type_t *one = NULL, *scalar = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(arena, type->dtype, ones, type->rank, &one));
@@ -92,19 +91,7 @@ static mp_status_t scatter_one_component(const scatter_t *s, uint32_t k, mp_valu
   if (joined != NULL) {
     value = joined[k];
   } else if (!mp_type_equal(one, type)) {
-    mp_named_attr_t attrs[3];
-    MP_RETURN_IF_ERROR(
-        mp_rewrite_ints(s->module, MP_ATTR_START_INDICES, starts, type->rank, &attrs[0]));
-    MP_RETURN_IF_ERROR(
-        mp_rewrite_ints(s->module, MP_ATTR_LIMIT_INDICES, limits, type->rank, &attrs[1]));
-    MP_RETURN_IF_ERROR(mp_rewrite_ints(s->module, MP_ATTR_STRIDES, strides, type->rank, &attrs[2]));
-    const mp_op_one_t made = {.code = MP_OP_SLICE,
-                              .type = one,
-                              .operands = &value,
-                              .num_operands = 1,
-                              .attrs = attrs,
-                              .num_attrs = 3};
-    MP_RETURN_IF_ERROR(mp_rewrite_insert_op(s->module, s->op, &made, &value));
+    MP_RETURN_IF_ERROR(mp_rewrite_insert_slice(s->module, s->op, value, starts, one, &value));
   }
   return mp_rewrite_insert(s->module, s->op, MP_OP_RESHAPE, &value, 1, scalar, out_value);
 }
@@ -112,32 +99,15 @@ static mp_status_t scatter_one_component(const scatter_t *s, uint32_t k, mp_valu
 // is_inside = is_inside and index `direction` number
 static mp_status_t scatter_one_require(scatter_t *s, mp_value_t *index, uint32_t direction,
                                        int64_t number) {
-  mp_arena_t *arena = s->module->arena;
-  const mp_dtype_t dtype = index->type->dtype;
-  mp_value_t *pair[2] = {index, NULL};
-  MP_RETURN_IF_ERROR(scatter_one_number(s, dtype, number, &pair[1]));
-  const bool is_signed = (mp_dtype_class(dtype) == MP_CLASS_SIGNED);
-  const mp_attr_t *how = NULL, *kind = NULL;
-  MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_COMPARISON_DIRECTION, direction, &how));
-  MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_COMPARISON_TYPE,
-                                       is_signed ? MP_CMP_SIGNED : MP_CMP_UNSIGNED, &kind));
-  const mp_named_attr_t attrs[2] = {mp_rewrite_attr(MP_ATTR_COMPARISON_DIRECTION, how),
-                                    mp_rewrite_attr(MP_ATTR_COMPARE_TYPE, kind)};
-  const mp_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(mp_type_tensor(arena, MP_DTYPE_BOOL, NULL, 0, &type));
-  mp_value_t *both[2] = {s->is_inside, NULL};
-  const mp_op_one_t made = {.code = MP_OP_COMPARE,
-                            .type = type,
-                            .operands = pair,
-                            .num_operands = 2,
-                            .attrs = attrs,
-                            .num_attrs = 2};
-  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(s->module, s->op, &made, &both[1]));
+  mp_value_t *limit = NULL, *both[2] = {s->is_inside, NULL};
+  MP_RETURN_IF_ERROR(scatter_one_number(s, index->type->dtype, number, &limit));
+  MP_RETURN_IF_ERROR(
+      mp_rewrite_insert_compare(s->module, s->op, direction, index, limit, &both[1]));
   if (s->is_inside == NULL) {
     s->is_inside = both[1];
     return NULL;
   }
-  return mp_rewrite_insert(s->module, s->op, MP_OP_AND, both, 2, type, &s->is_inside);
+  return mp_rewrite_insert(s->module, s->op, MP_OP_AND, both, 2, both[1]->type, &s->is_inside);
 }
 
 // The start of the window, and whether all of it is inside of the operand.

@@ -35,15 +35,7 @@ static mp_status_t trivial_become_binary(mp_module_t *module, mp_op_t *op) {
   const mp_type_t *type = op->results[0].type;
   const mp_opcode_t code = mp_reduce_kind_opcode(mp_reducer_kind(op->regions[0]));
   mp_value_t *pair[2] = {NULL, NULL};
-  mp_named_attr_t dims;
-  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_BROADCAST_DIMENSIONS, NULL, 0, &dims));
-  const mp_op_one_t made = {.code = MP_OP_BROADCAST_IN_DIM,
-                            .type = type,
-                            .operands = &op->operands[1],
-                            .num_operands = 1,
-                            .attrs = &dims,
-                            .num_attrs = 1};
-  MP_RETURN_IF_ERROR(mp_rewrite_insert_op(module, op, &made, &pair[0]));
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_copies(module, op, op->operands[1], type, &pair[0]));
   MP_RETURN_IF_ERROR(
       mp_rewrite_insert(module, op, MP_OP_RESHAPE, &op->operands[0], 1, type, &pair[1]));
   op->num_regions = 0;

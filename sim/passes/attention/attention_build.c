@@ -78,19 +78,11 @@ mp_value_t *mp_attention_binary(mp_attention_build_t *b, mp_opcode_t code, mp_va
 
 mp_value_t *mp_attention_compare(mp_attention_build_t *b, uint32_t direction, mp_value_t *x,
                                  mp_value_t *y) {
+  mp_value_t *value = NULL;
   if (b->status != NULL) return NULL;
-  const bool is_float = mp_dtype_is_float(x->type->dtype);
-  const mp_attr_t *of[2] = {NULL, NULL};
-  if (attention_build_failed(b, mp_attr_make_enum(b->module->arena, MP_ENUM_COMPARISON_DIRECTION,
-                                                  direction, &of[0])) ||
-      attention_build_failed(b, mp_attr_make_enum(b->module->arena, MP_ENUM_COMPARISON_TYPE,
-                                                  is_float ? MP_CMP_FLOAT : MP_CMP_SIGNED, &of[1])))
-    return NULL;
-  const mp_named_attr_t attrs[] = {mp_rewrite_attr(MP_ATTR_COMPARISON_DIRECTION, of[0]),
-                                   mp_rewrite_attr(MP_ATTR_COMPARE_TYPE, of[1])};
-  const mp_type_t *type = attention_build_type(b, MP_DTYPE_BOOL, x->type->dims, x->type->rank);
-  mp_value_t *const operands[] = {x, y};
-  return attention_build_op(b, MP_OP_COMPARE, operands, 2, type, attrs, 2);
+  attention_build_failed(
+      b, mp_rewrite_insert_compare(b->module, b->position, direction, x, y, &value));
+  return value;
 }
 
 mp_value_t *mp_attention_select(mp_attention_build_t *b, mp_value_t *predicate, mp_value_t *x,

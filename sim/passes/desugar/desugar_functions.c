@@ -54,28 +54,9 @@ static mp_value_t *desugar_functions_number(maker_t *m, double number) {
 
 static mp_value_t *desugar_functions_compare(maker_t *m, mp_value_t *x, uint32_t direction,
                                              mp_value_t *y) {
-  mp_value_t *const operands[] = {x, y};
-  const mp_type_t *type = NULL;
-  const mp_attr_t *kind = NULL, *order = NULL;
-  if (m->status != NULL) return NULL;
-  mp_arena_t *arena = m->module->arena;
-  m->status = mp_type_tensor(arena, MP_DTYPE_BOOL, m->type->dims, m->type->rank, &type);
-  if (m->status == NULL) {
-    m->status = mp_attr_make_enum(arena, MP_ENUM_COMPARISON_TYPE, MP_CMP_FLOAT, &kind);
-  }
-  if (m->status == NULL) {
-    m->status = mp_attr_make_enum(arena, MP_ENUM_COMPARISON_DIRECTION, direction, &order);
-  }
-  const mp_named_attr_t attrs[] = {mp_rewrite_attr(MP_ATTR_COMPARE_TYPE, kind),
-                                   mp_rewrite_attr(MP_ATTR_COMPARISON_DIRECTION, order)};
-  const mp_op_one_t compare = {.code = MP_OP_COMPARE,
-                               .type = type,
-                               .operands = operands,
-                               .num_operands = 2,
-                               .attrs = attrs,
-                               .num_attrs = 2};
   mp_value_t *value = NULL;
-  if (m->status == NULL) m->status = mp_rewrite_insert_op(m->module, m->op, &compare, &value);
+  if (m->status != NULL) return NULL;
+  m->status = mp_rewrite_insert_compare(m->module, m->op, direction, x, y, &value);
   return value;
 }
 

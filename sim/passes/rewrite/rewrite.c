@@ -73,6 +73,65 @@ mp_status_t mp_rewrite_insert_transpose(mp_module_t *module, mp_op_t *position, 
   return mp_rewrite_insert_op(module, position, &op, out_value);
 }
 
+mp_status_t mp_rewrite_insert_slice(mp_module_t *module, mp_op_t *position, mp_value_t *value,
+                                    const int64_t *starts, const mp_type_t *type,
+                                    mp_value_t **out_value) {
+  int64_t limits[MP_MAX_RANK], strides[MP_MAX_RANK];
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    limits[d] = starts[d] + type->dims[d];
+    strides[d] = 1;
+  }
+  mp_named_attr_t attrs[3];
+  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_START_INDICES, starts, type->rank, &attrs[0]));
+  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_LIMIT_INDICES, limits, type->rank, &attrs[1]));
+  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_STRIDES, strides, type->rank, &attrs[2]));
+  const mp_op_one_t op = {.code = MP_OP_SLICE,
+                          .type = type,
+                          .operands = &value,
+                          .num_operands = 1,
+                          .attrs = attrs,
+                          .num_attrs = 3};
+  return mp_rewrite_insert_op(module, position, &op, out_value);
+}
+
+mp_status_t mp_rewrite_insert_copies(mp_module_t *module, mp_op_t *position, mp_value_t *scalar,
+                                     const mp_type_t *type, mp_value_t **out_value) {
+  mp_named_attr_t dims;
+  MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_BROADCAST_DIMENSIONS, NULL, 0, &dims));
+  const mp_op_one_t op = {.code = MP_OP_BROADCAST_IN_DIM,
+                          .type = type,
+                          .operands = &scalar,
+                          .num_operands = 1,
+                          .attrs = &dims,
+                          .num_attrs = 1};
+  return mp_rewrite_insert_op(module, position, &op, out_value);
+}
+
+static uint32_t rewrite_comparison_of(mp_dtype_t dtype) {
+  if (mp_dtype_is_float(dtype)) return MP_CMP_FLOAT;
+  return mp_dtype_class(dtype) == MP_CLASS_SIGNED ? MP_CMP_SIGNED : MP_CMP_UNSIGNED;
+}
+
+mp_status_t mp_rewrite_insert_compare(mp_module_t *module, mp_op_t *position, uint32_t direction,
+                                      mp_value_t *a, mp_value_t *b, mp_value_t **out_value) {
+  mp_arena_t *arena = module->arena;
+  const mp_attr_t *order = NULL, *kind = NULL;
+  const mp_type_t *type = NULL;
+  MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_COMPARISON_DIRECTION, direction, &order));
+  MP_RETURN_IF_ERROR(mp_attr_make_enum(arena, MP_ENUM_COMPARISON_TYPE,
+                                       rewrite_comparison_of(a->type->dtype), &kind));
+  MP_RETURN_IF_ERROR(mp_type_tensor(arena, MP_DTYPE_BOOL, a->type->dims, a->type->rank, &type));
+  const mp_named_attr_t attrs[] = {mp_rewrite_attr(MP_ATTR_COMPARISON_DIRECTION, order),
+                                   mp_rewrite_attr(MP_ATTR_COMPARE_TYPE, kind)};
+  const mp_op_one_t op = {.code = MP_OP_COMPARE,
+                          .type = type,
+                          .operands = (mp_value_t *[]){a, b},
+                          .num_operands = 2,
+                          .attrs = attrs,
+                          .num_attrs = 2};
+  return mp_rewrite_insert_op(module, position, &op, out_value);
+}
+
 mp_status_t mp_rewrite_insert_constant(mp_module_t *module, mp_op_t *position,
                                        const mp_type_t *type, const void *element,
                                        mp_value_t **out_value) {

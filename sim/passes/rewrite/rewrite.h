@@ -40,6 +40,22 @@ MP_NODISCARD mp_status_t mp_rewrite_insert_transpose(mp_module_t *module, mp_op_
                                                      mp_value_t *value, const int64_t *permutation,
                                                      const mp_type_t *type, mp_value_t **out_value);
 
+// Inserts the part of `value` that begins at `starts` and has the dimensions of `type`.
+MP_NODISCARD mp_status_t mp_rewrite_insert_slice(mp_module_t *module, mp_op_t *position,
+                                                 mp_value_t *value, const int64_t *starts,
+                                                 const mp_type_t *type, mp_value_t **out_value);
+
+// Inserts an array of `type` whose elements are copies of a scalar.
+MP_NODISCARD mp_status_t mp_rewrite_insert_copies(mp_module_t *module, mp_op_t *position,
+                                                  mp_value_t *scalar, const mp_type_t *type,
+                                                  mp_value_t **out_value);
+
+// Inserts the comparison of two values of one type, by the order of their numbers; `direction` is
+// MP_CMP_...
+MP_NODISCARD mp_status_t mp_rewrite_insert_compare(mp_module_t *module, mp_op_t *position,
+                                                   uint32_t direction, mp_value_t *a, mp_value_t *b,
+                                                   mp_value_t **out_value);
+
 // Inserts a constant of `type` that has one element everywhere.
 MP_NODISCARD mp_status_t mp_rewrite_insert_constant(mp_module_t *module, mp_op_t *position,
                                                     const mp_type_t *type, const void *element,
