@@ -174,19 +174,25 @@ bool mp_model_await(mp_model_t *model, double seconds) {
   return has_time;
 }
 
-// ---- Transfers ----
+// ---- Other entries ----
 
-static mp_stamp_t model_log_transfer(mp_model_t *model, const mp_entry_t *what) {
+static bool model_log_is_transfer(const mp_entry_t *entry) {
+  return entry->kind == MP_ENTRY_PUT || entry->kind == MP_ENTRY_COPY || entry->kind == MP_ENTRY_GET;
+}
+
+// Appends a copy of an entry, which is no launch.
+static mp_stamp_t model_log_add(mp_model_t *model, const mp_entry_t *what) {
   mp_entry_t *entry = mp_calloc(1, sizeof(*entry));
   mp_lock(&model->lock);
   mp_stamp_t stamp = 0;
   if (entry == NULL) {
     model->lost += 1;
+    mp_health_release(what->health);
   } else {
     *entry = *what;
     model_log_push(model, entry);
     stamp = model_log_stamp(entry);
-    model->transfers += 1;
+    if (model_log_is_transfer(entry)) model->transfers += 1;
     if (model->num_waiting >= MODEL_LOG_LONG) mp_model_settle(model, false);
   }
   mp_model_unlock(model);
@@ -204,37 +210,33 @@ static mp_model_place_t model_log_device(uint32_t device) {
 }
 
 mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes) {
-  return model_log_transfer(model, &(mp_entry_t){.kind = MP_ENTRY_PUT,
-                                                 .from = model_log_host_of(device),
-                                                 .to = model_log_device(device),
-                                                 .bytes = bytes});
+  return model_log_add(model, &(mp_entry_t){.kind = MP_ENTRY_PUT,
+                                            .from = model_log_host_of(device),
+                                            .to = model_log_device(device),
+                                            .bytes = bytes});
 }
 
 mp_stamp_t mp_model_copy(mp_model_t *model, mp_model_place_t from, mp_model_place_t to,
                          uint64_t bytes, mp_stamp_t source) {
-  return model_log_transfer(
+  return model_log_add(
       model, &(mp_entry_t){
                  .kind = MP_ENTRY_COPY, .from = from, .to = to, .bytes = bytes, .source = source});
 }
 
 mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source) {
-  return model_log_transfer(model, &(mp_entry_t){.kind = MP_ENTRY_GET,
-                                                 .from = model_log_device(device),
-                                                 .to = model_log_host_of(device),
-                                                 .bytes = bytes,
-                                                 .source = source});
+  return model_log_add(model, &(mp_entry_t){.kind = MP_ENTRY_GET,
+                                            .from = model_log_device(device),
+                                            .to = model_log_host_of(device),
+                                            .bytes = bytes,
+                                            .source = source});
 }
 
 void mp_model_wait(mp_model_t *model) {
-  mp_entry_t *entry = mp_calloc(1, sizeof(*entry));
-  mp_lock(&model->lock);
-  if (entry == NULL) {
-    model->lost += 1;
-  } else {
-    entry->kind = MP_ENTRY_WAIT;
-    model_log_push(model, entry);
-  }
-  mp_unlock(&model->lock);
+  (void)model_log_add(model, &(mp_entry_t){.kind = MP_ENTRY_WAIT});
+}
+
+void mp_model_set_health(mp_model_t *model, mp_health_t *health) {
+  (void)model_log_add(model, &(mp_entry_t){.kind = MP_ENTRY_HEALTH, .health = health});
 }
 
 // ---- Pace ----
@@ -255,20 +257,4 @@ bool mp_model_due(mp_model_t *model, mp_stamp_t stamp, double *out_moment) {
   if (is_known) *out_moment = mp_model_due_of(model, number);
   mp_model_unlock(model);
   return is_known;
-}
-
-// ---- Health ----
-
-void mp_model_set_health(mp_model_t *model, mp_health_t *health) {
-  mp_entry_t *entry = mp_calloc(1, sizeof(*entry));
-  mp_lock(&model->lock);
-  if (entry == NULL) {
-    model->lost += 1;
-    mp_health_release(health);
-  } else {
-    entry->kind = MP_ENTRY_HEALTH;
-    entry->health = health;
-    model_log_push(model, entry);
-  }
-  mp_unlock(&model->lock);
 }
