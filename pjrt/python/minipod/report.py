@@ -251,12 +251,17 @@ def _key(row: dict, by: str, mesh: dict | None) -> str:
   return place or row["at"] or name
 
 
+def _sums(program: dict, by: str) -> list[dict] | None:
+  """The rows that have sums of work and of collectives for these groups, if the program has such rows."""
+  return program["layers"] if by == "layer" else program.get("lines") if by == "line" else None
+
+
 def _rows(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, float]]:
   """Groups, each with the activity and the time of all devices, the longest first."""
   sums: dict[tuple[str, str], float] = {}
   tables = (("work", program["ops"], "time"), ("collective", program["collectives"], "exposed"))
-  if by == "layer" or by == "line" and "lines" in program:
-    tables = tuple((what, program["layers" if by == "layer" else "lines"], what) for what in ("work", "collective"))
+  if (rows := _sums(program, by)) is not None:
+    tables = tuple((what, rows, what) for what in ("work", "collective"))
   elif by in ("class", "axis"):
     tables = ("work", program["classes"], "time"), tables[1]
   for what, rows, time in tables:
@@ -290,8 +295,8 @@ def _line(name: str, what: str, time: float, program: dict) -> str:
 
 def _missing(program: dict, by: str, what: str) -> float:
   """Seconds of all devices that have no row in the tables from which groups are made."""
-  if by == "layer" or by == "line" and "lines" in program:
-    return max(0.0, program[what] - sum(row[what] for row in program["layers" if by == "layer" else "lines"]))
+  if (rows := _sums(program, by)) is not None:
+    return max(0.0, program[what] - sum(row[what] for row in rows))
   if by in ("class", "axis") and what == "work":
     return max(0.0, program[what] - sum(row["time"] for row in program["classes"]))
   return program[f"other_{what}"]

@@ -372,12 +372,12 @@ mp_status_t mp_call_make_eigh_upper(mp_arena_t *arena, const mp_op_t *op,
 // method always converges to the precision of the type.
 mp_status_t mp_call_make_eigh(mp_arena_t *arena, const mp_op_t *op,
                               const mp_kernel_t **out_kernel) {
-  enum { LOWER, SORT, ITERATIONS, TOLERANCE, NUM_FIELDS };
+  enum { LOWER, SORT, ITERATIONS, NUM_INTEGERS };  // a tolerance follows
   const mp_str_t config = mp_op_str(op, MP_ATTR_BACKEND_CONFIG);
   mp_str_t rest = config;
-  long long numbers[TOLERANCE] = {0};
+  long long numbers[NUM_INTEGERS] = {0};
   bool ok = true;
-  for (int i = 0; i < TOLERANCE; ++i) {
+  for (int i = 0; i < NUM_INTEGERS; ++i) {
     const mp_str_t field = mp_str_cut(&rest, ',');
     ok = ok && mp_str_parse_i64(mp_str_trim(field), &numbers[i]);
   }
