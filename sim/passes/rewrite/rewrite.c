@@ -30,6 +30,14 @@ mp_status_t mp_rewrite_set_operands(mp_module_t *module, mp_op_t *op, mp_value_t
   return NULL;
 }
 
+mp_status_t mp_rewrite_append_return(mp_module_t *module, mp_block_t *block, const mp_loc_t *loc,
+                                     mp_op_t **out_position) {
+  const mp_op_spec_t spec = {.code = MP_OP_RETURN, .loc = loc};
+  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, out_position));
+  mp_block_append(block, *out_position);
+  return NULL;
+}
+
 mp_status_t mp_rewrite_insert_op(mp_module_t *module, mp_op_t *position, const mp_op_one_t *op,
                                  mp_value_t **out_value) {
   mp_named_attr_t *all = NULL;

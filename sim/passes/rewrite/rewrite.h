@@ -18,6 +18,10 @@ MP_NODISCARD mp_status_t mp_rewrite_become(mp_module_t *module, mp_op_t *op, mp_
 MP_NODISCARD mp_status_t mp_rewrite_set_operands(mp_module_t *module, mp_op_t *op,
                                                  mp_value_t *const *operands, uint32_t count);
 
+// Appends a return without operands: a position in a block that has no terminator yet.
+MP_NODISCARD mp_status_t mp_rewrite_append_return(mp_module_t *module, mp_block_t *block,
+                                                  const mp_loc_t *loc, mp_op_t **out_position);
+
 typedef struct {
   mp_opcode_t code;
   const mp_type_t *type;  // of its one result
