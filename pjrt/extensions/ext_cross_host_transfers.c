@@ -49,27 +49,69 @@ static PJRT_Error *ext_cross_host_transfers_send(
 
 // ---- Receiving ----
 
-static mp_status_t ext_cross_host_transfers_receive_one(
-    const PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args *args, mp_memory_t *memory,
-    size_t i) {
-  const char *function = "PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers";
+// What a call receives: from known devices by keys or, with tickets, from whatever devices have
+// them.
+typedef struct {
+  const char *function;
+  PJRT_Client *client;
+  mp_memory_t *memory;
+  size_t count;
+  // Each [count]:
+  const PJRT_Buffer_Type *types;
+  const int64_t *const *dims;
+  const size_t *ranks;
+  PJRT_Buffer_MemoryLayout *const *layouts;  // NULL: row-major
+  const int32_t *sources;                    // used without tickets
+  const int64_t *keys;                       // used without tickets
+  mp_parcel_ticket_t *tickets;               // NULL: none
+  PJRT_Buffer **buffers;
+} receives_t;
+
+// From the arguments of either function; without what follows `buffers`.
+#define RECEIVES(name, args)                                                                   \
+  (receives_t) {                                                                               \
+    .function = name, .client = (args)->client, .count = (args)->num_shapes,                   \
+    .types = (args)->element_types, .dims = (args)->num_dims, .ranks = (args)->shape_num_dims, \
+    .layouts = (args)->layouts, .buffers = (args)->buffers                                     \
+  }
+
+static mp_status_t ext_cross_host_transfers_receive_one(const receives_t *all, size_t i) {
   mp_pjrt_shape_t shape;
-  MP_RETURN_IF_ERROR(mp_pjrt_shape_read(function, args->element_types[i], args->num_dims[i],
-                                        args->shape_num_dims[i],
-                                        args->layouts == NULL ? NULL : args->layouts[i], &shape));
+  MP_RETURN_IF_ERROR(mp_pjrt_shape_read(all->function, all->types[i], all->dims[i], all->ranks[i],
+                                        all->layouts == NULL ? NULL : all->layouts[i], &shape));
   PJRT_Buffer *wrapped = NULL;
-  MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(args->client, NULL, shape.layout, &wrapped));
+  MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(all->client, NULL, shape.layout, &wrapped));
   mp_buffer_t *buffer = NULL;
-  mp_status_t status =
-      mp_parcel_receive(memory, shape.dtype, shape.dims, shape.rank,
-                        (uint32_t)args->src_global_device_ids[i], args->transfer_keys[i], &buffer);
+  mp_status_t status = all->tickets != NULL
+                           ? mp_parcel_receive_any(all->memory, shape.dtype, shape.dims, shape.rank,
+                                                   &all->tickets[i], &buffer)
+                           : mp_parcel_receive(all->memory, shape.dtype, shape.dims, shape.rank,
+                                               (uint32_t)all->sources[i], all->keys[i], &buffer);
   if (status != NULL) {
     mp_pjrt_buffer_destroy(wrapped);
-    return mp_status_annotate(status, "%s: shape %zu", function, i);
+    return mp_status_annotate(status, "%s: shape %zu", all->function, i);
   }
   mp_pjrt_buffer_fill(wrapped, buffer);
-  args->buffers[i] = wrapped;
+  all->buffers[i] = wrapped;
   return NULL;
+}
+
+// On a device of the client. All or nothing.
+static mp_status_t ext_cross_host_transfers_receive_all(receives_t *all, PJRT_Device *device) {
+  MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(all->function, NULL, device, &all->memory));
+  size_t count = 0;
+  mp_status_t status = NULL;
+  while (count < all->count && status == NULL) {
+    status = ext_cross_host_transfers_receive_one(all, count);
+    if (status == NULL) ++count;
+  }
+  for (size_t i = 0; status != NULL && i < count; ++i) {
+    if (all->tickets != NULL) {
+      mp_parcel_cancel(all->client->client, &all->tickets[i], mp_status_retain(status));
+    }
+    mp_pjrt_buffer_destroy(all->buffers[i]);
+  }
+  return status;
 }
 
 static PJRT_Error *ext_cross_host_transfers_receive(
@@ -82,15 +124,10 @@ static PJRT_Error *ext_cross_host_transfers_receive(
     return mp_pjrt_error(
         mp_status_make(MP_INVALID_ARGUMENT, "%s: the client or an array is NULL", function));
   }
-  mp_memory_t *memory = NULL;
-  mp_status_t status = mp_pjrt_choose_memory(function, NULL, args->device, &memory);
-  size_t count = 0;
-  while (count < args->num_shapes && status == NULL) {
-    status = ext_cross_host_transfers_receive_one(args, memory, count);
-    if (status == NULL) ++count;
-  }
-  for (size_t i = 0; status != NULL && i < count; ++i) mp_pjrt_buffer_destroy(args->buffers[i]);
-  return mp_pjrt_error(status);
+  receives_t all = RECEIVES(function, args);
+  all.sources = args->src_global_device_ids;
+  all.keys = args->transfer_keys;
+  return mp_pjrt_error(ext_cross_host_transfers_receive_all(&all, args->device));
 }
 
 // ---- By descriptors: receiving ----
@@ -133,28 +170,6 @@ static void ext_cross_host_transfers_cancel(const char *descriptor, size_t descr
   ext_cross_host_transfers_tell(status, on_canceled, on_canceled_user_arg);
 }
 
-static mp_status_t ext_cross_host_transfers_make_one(
-    const PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args *args, mp_memory_t *memory,
-    size_t i, mp_parcel_ticket_t *out_ticket) {
-  const char *function = "PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers";
-  mp_pjrt_shape_t shape;
-  MP_RETURN_IF_ERROR(mp_pjrt_shape_read(function, args->element_types[i], args->num_dims[i],
-                                        args->shape_num_dims[i],
-                                        args->layouts == NULL ? NULL : args->layouts[i], &shape));
-  PJRT_Buffer *wrapped = NULL;
-  MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(args->client, NULL, shape.layout, &wrapped));
-  mp_buffer_t *buffer = NULL;
-  mp_status_t status =
-      mp_parcel_receive_any(memory, shape.dtype, shape.dims, shape.rank, out_ticket, &buffer);
-  if (status != NULL) {
-    mp_pjrt_buffer_destroy(wrapped);
-    return mp_status_annotate(status, "%s: shape %zu", function, i);
-  }
-  mp_pjrt_buffer_fill(wrapped, buffer);
-  args->buffers[i] = wrapped;
-  return NULL;
-}
-
 // What one call makes for its descriptors.
 typedef struct {
   mp_parcel_ticket_t *tickets;
@@ -182,38 +197,21 @@ static mp_status_t ext_cross_host_transfers_allocate(size_t count, descriptors_t
   return mp_status_out_of_memory();
 }
 
-static mp_status_t ext_cross_host_transfers_make_all(
-    PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args *args, descriptors_t *made) {
-  mp_memory_t *memory = NULL;
-  MP_RETURN_IF_ERROR(mp_pjrt_choose_memory("PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers",
-                                           NULL, args->device, &memory));
-  size_t count = 0;
-  mp_status_t status = NULL;
-  while (count < args->num_shapes && status == NULL) {
-    status = ext_cross_host_transfers_make_one(args, memory, count, &made->tickets[count]);
-    if (status == NULL) ++count;
-  }
-  for (size_t i = 0; status != NULL && i < count; ++i) {
-    mp_parcel_cancel(args->client->client, &made->tickets[i], mp_status_retain(status));
-    mp_pjrt_buffer_destroy(args->buffers[i]);
-  }
-  return status;
-}
-
 static PJRT_Error *ext_cross_host_transfers_make_receive_buffers(
     PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args *args) {
+  const char *function = "PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers";
   if (args->client == NULL || args->notifier.notifier == NULL ||
       (args->num_shapes != 0 && (args->shape_num_dims == NULL || args->num_dims == NULL ||
                                  args->element_types == NULL || args->buffers == NULL))) {
     return mp_pjrt_error(mp_status_make(
-        MP_INVALID_ARGUMENT,
-        "PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers: the client, the notifier or an "
-        "array is NULL"));
+        MP_INVALID_ARGUMENT, "%s: the client, the notifier or an array is NULL", function));
   }
   descriptors_t made;
   mp_status_t status = ext_cross_host_transfers_allocate(args->num_shapes, &made);
   if (status != NULL) return mp_pjrt_error(status);
-  status = ext_cross_host_transfers_make_all(args, &made);
+  receives_t all = RECEIVES(function, args);
+  all.tickets = made.tickets;
+  status = ext_cross_host_transfers_receive_all(&all, args->device);
   if (status == NULL) {
     args->num_buffers = args->num_shapes;
     const bool may_cancel = MP_HAS(args, allow_cancel_notifier) && args->allow_cancel_notifier;
