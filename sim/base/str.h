@@ -40,6 +40,13 @@ static inline bool mp_str_equal(mp_str_t a, mp_str_t b) {
   return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+// The order of their bytes, for qsort and bsearch; a text comes after what it begins with.
+static inline int mp_str_compare(mp_str_t a, mp_str_t b) {
+  const size_t size = a.size < b.size ? a.size : b.size;
+  const int order = size == 0 ? 0 : memcmp(a.data, b.data, size);
+  return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
 // Whether `a` has the bytes of a NUL-terminated text.
 static inline bool mp_str_is(mp_str_t a, const char *text) {
   return mp_str_equal(a, mp_str(text));

@@ -182,11 +182,8 @@ static mp_status_t foreign_attrs_item(const maker_t *maker, const mp_named_attr_
 // ---- Dictionaries ----
 
 static int foreign_attrs_compare(const void *a, const void *b) {
-  const mp_str_t left = (*(const mp_named_attr_t *const *)a)->text;
-  const mp_str_t right = (*(const mp_named_attr_t *const *)b)->text;
-  const size_t size = left.size < right.size ? left.size : right.size;
-  const int order = memcmp(left.data, right.data, size);
-  return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
+  return mp_str_compare((*(const mp_named_attr_t *const *)a)->text,
+                        (*(const mp_named_attr_t *const *)b)->text);
 }
 
 static mp_status_t foreign_attrs_dict(const maker_t *maker, const mp_attr_t *dict, int depth,

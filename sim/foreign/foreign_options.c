@@ -9,15 +9,9 @@ typedef struct {
   size_t place;
 } option_t;
 
-static int foreign_options_compare_names(mp_str_t left, mp_str_t right) {
-  const size_t size = left.size < right.size ? left.size : right.size;
-  const int order = size == 0 ? 0 : memcmp(left.data, right.data, size);
-  return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
-}
-
 static int foreign_options_compare(const void *a, const void *b) {
   const option_t *left = a, *right = b;
-  const int order = foreign_options_compare_names(left->value->name, right->value->name);
+  const int order = mp_str_compare(left->value->name, right->value->name);
   return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
 }
 
@@ -96,10 +90,7 @@ mp_status_t mp_foreign_options_create(mp_arena_t *arena, const mp_named_value_t 
   size_t size = 0;
   for (size_t i = 0; i < count; ++i) {
     const mp_named_value_t *value = sorted[i].value;
-    if (i + 1 < count &&
-        foreign_options_compare_names(value->name, sorted[i + 1].value->name) == 0) {
-      continue;
-    }
+    if (i + 1 < count && mp_str_equal(value->name, sorted[i + 1].value->name)) continue;
     MP_RETURN_IF_ERROR(foreign_options_span(arena, value->name, &names[size]));
     MP_RETURN_IF_ERROR(foreign_options_value(arena, value, &types[size], &made[size]));
     ++size;

@@ -137,11 +137,7 @@ const mp_foreign_handler_t *mp_foreign_find(mp_str_t name, bool is_typed) {
 // ---- Lists of names, for messages ----
 
 static int foreign_registry_compare(const void *a, const void *b) {
-  const mp_str_t left = *(const mp_str_t *)a;
-  const mp_str_t right = *(const mp_str_t *)b;
-  const size_t size = left.size < right.size ? left.size : right.size;
-  const int order = memcmp(left.data, right.data, size);
-  return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
+  return mp_str_compare(*(const mp_str_t *)a, *(const mp_str_t *)b);
 }
 
 // The length of the common prefix.

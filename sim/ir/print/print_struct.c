@@ -214,17 +214,10 @@ static bool print_struct_is_in(const mp_attr_name_t *names, uint32_t count, mp_a
   return false;
 }
 
-static int print_struct_compare_names(mp_str_t a, mp_str_t b) {
-  size_t size = a.size < b.size ? a.size : b.size;
-  int order = size > 0 ? memcmp(a.data, b.data, size) : 0;
-  if (order != 0) return order;
-  return a.size < b.size ? -1 : a.size > b.size;
-}
-
 static uint32_t print_struct_insert_item(mp_print_item_t *items, uint32_t count,
                                          mp_print_item_t item) {
   uint32_t at = count;
-  for (; at > 0 && print_struct_compare_names(items[at - 1].name, item.name) > 0; --at)
+  for (; at > 0 && mp_str_compare(items[at - 1].name, item.name) > 0; --at)
     items[at] = items[at - 1];
   items[at] = item;
   return count + 1;

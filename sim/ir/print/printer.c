@@ -98,20 +98,14 @@ void mp_printer_function_type(mp_printer_t *p, const mp_op_t *op) {
 
 // ---- attributes ----
 
-// MLIR prints all attributes by name. An op's own and its discardable attributes are each sorted by
-// name already, so the two lists are merged.
-static bool printer_comes_first(mp_str_t a, mp_str_t b) {
-  size_t size = a.size < b.size ? a.size : b.size;
-  int order = size > 0 ? memcmp(a.data, b.data, size) : 0;
-  return order != 0 ? order < 0 : a.size <= b.size;
-}
-
 static const mp_named_attr_t *printer_next_discardable(const mp_op_t *op, uint32_t *i) {
   for (; *i < op->num_attrs; ++*i)
     if (mp_schema_find(op->code, op->attrs[*i].name) == NULL) return &op->attrs[*i];
   return NULL;
 }
 
+// MLIR prints all attributes by name. An op's own and its discardable attributes are each sorted by
+// name already, so the two lists are merged.
 void mp_printer_attr_dict(mp_printer_t *p, const mp_op_t *op, const mp_attr_name_t *skip,
                           uint32_t num_skip) {
   mp_print_item_t items[MP_MAX_PRINTED_ATTRS];
@@ -123,7 +117,7 @@ void mp_printer_attr_dict(mp_printer_t *p, const mp_op_t *op, const mp_attr_name
     if (own == count && attr == NULL) break;
     mp_strbuf_puts(p->out, before);
     before = ", ";
-    if (own < count && (attr == NULL || printer_comes_first(items[own].name, attr->text))) {
+    if (own < count && (attr == NULL || mp_str_compare(items[own].name, attr->text) <= 0)) {
       mp_print_item(op, &items[own++], p->out);
     } else {
       mp_print_named(attr, NULL, p->out);

@@ -25,21 +25,13 @@ typedef struct {
   int depth;
 } call_graph_t;
 
-static int verify_call_compare_names(mp_str_t a, mp_str_t b) {
-  size_t size = a.size < b.size ? a.size : b.size;
-  int order = size == 0 ? 0 : memcmp(a.data, b.data, size);
-  if (order != 0) return order;
-  return a.size < b.size ? -1 : a.size > b.size;
-}
-
 static int verify_call_compare_entries(const void *a, const void *b) {
-  return verify_call_compare_names(((const func_entry_t *)a)->func->name,
-                                   ((const func_entry_t *)b)->func->name);
+  return mp_str_compare(((const func_entry_t *)a)->func->name,
+                        ((const func_entry_t *)b)->func->name);
 }
 
 static int verify_call_compare_key(const void *key, const void *entry) {
-  return verify_call_compare_names(*(const mp_str_t *)key,
-                                   ((const func_entry_t *)entry)->func->name);
+  return mp_str_compare(*(const mp_str_t *)key, ((const func_entry_t *)entry)->func->name);
 }
 
 static func_entry_t *verify_call_find_func(const call_graph_t *graph, mp_str_t name) {

@@ -43,12 +43,7 @@ static const mp_bc_op_row_t g_sdy_ops[] = {
 };
 
 static int bytecode_ops_compare_row(const void *key, const void *row) {
-  const mp_str_t *text = key;
-  const char *spelling = ((const mp_bc_op_row_t *)row)->spelling;
-  size_t size = strlen(spelling);
-  int order = memcmp(text->data, spelling, text->size < size ? text->size : size);
-  if (order != 0) return order;
-  return text->size < size ? -1 : text->size > size;
+  return mp_str_compare(*(const mp_str_t *)key, mp_str(((const mp_bc_op_row_t *)row)->spelling));
 }
 
 const mp_bc_op_row_t *mp_bc_op_find(mp_bc_dialect_t dialect, mp_str_t spelling) {

@@ -19,10 +19,7 @@ static bool text_alias_is_alias(mp_lexer_t lexer, mp_text_alias_t *out_alias) {
 
 static int text_alias_compare_alias(const mp_text_alias_t *alias, mp_str_t name, bool is_type) {
   if (alias->is_type != is_type) return alias->is_type ? 1 : -1;
-  size_t size = alias->name.size < name.size ? alias->name.size : name.size;
-  int order = memcmp(alias->name.data, name.data, size);
-  if (order != 0) return order;
-  return alias->name.size < name.size ? -1 : alias->name.size > name.size;
+  return mp_str_compare(alias->name, name);
 }
 
 static int text_alias_compare(const void *a, const void *b) {

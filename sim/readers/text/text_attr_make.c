@@ -19,11 +19,7 @@ mp_status_t mp_text_named_attr(mp_text_t *t, mp_str_t name, const mp_attr_t *val
 }
 
 static int text_attr_make_compare_items(const void *a, const void *b) {
-  const mp_str_t x = ((const mp_named_attr_t *)a)->text, y = ((const mp_named_attr_t *)b)->text;
-  size_t size = x.size < y.size ? x.size : y.size;
-  int order = size > 0 ? memcmp(x.data, y.data, size) : 0;
-  if (order != 0) return order;
-  return x.size < y.size ? -1 : x.size > y.size;
+  return mp_str_compare(((const mp_named_attr_t *)a)->text, ((const mp_named_attr_t *)b)->text);
 }
 
 mp_status_t mp_text_make_dict(mp_text_t *t, const mp_token_t *token, const mp_named_attr_t *items,

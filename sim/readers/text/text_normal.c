@@ -155,11 +155,7 @@ static void text_normal_rename_attr(mp_opcode_t code, mp_named_attr_t *attr) {
 }
 
 static int text_normal_compare_items(const void *a, const void *b) {
-  const mp_str_t x = ((const mp_named_attr_t *)a)->text, y = ((const mp_named_attr_t *)b)->text;
-  size_t size = x.size < y.size ? x.size : y.size;
-  int order = size > 0 ? memcmp(x.data, y.data, size) : 0;
-  if (order != 0) return order;
-  return x.size < y.size ? -1 : x.size > y.size;
+  return mp_str_compare(((const mp_named_attr_t *)a)->text, ((const mp_named_attr_t *)b)->text);
 }
 
 // Sorts by name. The generic form has two dictionaries; of a name in both, one item stays.

@@ -105,6 +105,10 @@ static void strings_are_cut_and_trimmed(void **state) {
   assert_int_equal(text.size, 0);
   assert_int_equal(mp_str_cut(&text, ':').size, 0);
   assert_int_equal(mp_str_trim((mp_str_t){NULL, 0}).size, 0);
+  assert_true(mp_str_compare(MP_STR("ab"), MP_STR("b")) < 0);
+  assert_true(mp_str_compare(MP_STR("ab"), MP_STR("a")) > 0);
+  assert_true(mp_str_compare((mp_str_t){NULL, 0}, MP_STR("a")) < 0);
+  assert_int_equal(mp_str_compare(MP_STR("ab"), MP_STR("ab")), 0);
 }
 
 static void strings_suggest_and_parse(void **state) {
