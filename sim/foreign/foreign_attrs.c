@@ -2,25 +2,9 @@
 
 #include <stdlib.h>
 
+#include "sim/foreign/foreign_values.h"
+
 enum { MAX_DEPTH = 32 };  // dictionaries in dictionaries
-
-// The interface has the numbers of MP_DTYPES. Types with another name there, or none:
-enum {
-  XLA_FFI_DataType_BOOL = XLA_FFI_DataType_PRED,
-  XLA_FFI_DataType_F6E2M3FN = XLA_FFI_DataType_INVALID,
-  XLA_FFI_DataType_F6E3M2FN = XLA_FFI_DataType_INVALID,
-  XLA_FFI_DataType_TF32 = XLA_FFI_DataType_INVALID,
-  XLA_FFI_DataType_INDEX = XLA_FFI_DataType_INVALID
-};
-#define CHECK_NUMBER(name, text, class, bits, storage, style, exponent, fraction, bias, pjrt, xla, \
-                     foreign, ...)                                                                 \
-  _Static_assert((int)XLA_FFI_DataType_##name == foreign, text " has another number there");
-MP_DTYPES(CHECK_NUMBER)
-#undef CHECK_NUMBER
-
-XLA_FFI_DataType mp_foreign_dtype(mp_dtype_t dtype) {
-  return (XLA_FFI_DataType)mp_dtype_number(dtype, MP_NUMBERS_FOREIGN);
-}
 
 // ---- Where the attributes are ----
 
@@ -48,11 +32,6 @@ typedef struct {
   const mp_op_t *op;
 } maker_t;
 
-typedef struct {
-  XLA_FFI_AttrType type;
-  void *value;
-} item_t;
-
 static mp_status_t foreign_attrs_dict(const maker_t *maker, const mp_attr_t *dict, int depth,
                                       XLA_FFI_Attrs *out_attrs);
 
@@ -72,19 +51,8 @@ static bool foreign_attrs_is_number(mp_dtype_t dtype) {
   return dtype == MP_DTYPE_F32 || dtype == MP_DTYPE_F64;
 }
 
-static mp_status_t foreign_attrs_scalar(const maker_t *maker, mp_dtype_t dtype, const void *value,
-                                        item_t *out_item) {
-  XLA_FFI_Scalar *scalar = MP_ARENA_NEW(maker->arena, XLA_FFI_Scalar);
-  MP_RETURN_IF_NULL(scalar);
-  scalar->dtype = mp_foreign_dtype(dtype);
-  scalar->value = mp_arena_copy(maker->arena, value, mp_dtype_size(dtype));
-  MP_RETURN_IF_NULL(scalar->value);
-  *out_item = (item_t){XLA_FFI_AttrType_SCALAR, scalar};
-  return NULL;
-}
-
 static mp_status_t foreign_attrs_number(const maker_t *maker, const mp_named_attr_t *attr,
-                                        item_t *out_item) {
+                                        mp_foreign_item_t *out_item) {
   const mp_attr_t *value = attr->value;
   if (!foreign_attrs_is_number(value->dtype)) {
     return foreign_attrs_refuse(maker, attr, mp_dtype_name(value->dtype));
@@ -92,23 +60,14 @@ static mp_status_t foreign_attrs_number(const maker_t *maker, const mp_named_att
   if (value->kind == MP_KIND_FLOAT) {
     uint64_t bits = 0;
     mp_float_encode(value->dtype, value->u.f64, &bits);
-    return foreign_attrs_scalar(maker, value->dtype, &bits, out_item);
+    return mp_foreign_scalar(maker->arena, value->dtype, &bits, out_item);
   }
   // Little endian: the low bytes, the only ones of a narrower integer, come first.
-  return foreign_attrs_scalar(maker, value->dtype, &value->u.i64, out_item);
-}
-
-static mp_status_t foreign_attrs_make_array(const maker_t *maker, mp_dtype_t dtype, size_t count,
-                                            void *data, item_t *out_item) {
-  XLA_FFI_Array *array = MP_ARENA_NEW(maker->arena, XLA_FFI_Array);
-  MP_RETURN_IF_NULL(array);
-  *array = (XLA_FFI_Array){mp_foreign_dtype(dtype), count, data};
-  *out_item = (item_t){XLA_FFI_AttrType_ARRAY, array};
-  return NULL;
+  return mp_foreign_scalar(maker->arena, value->dtype, &value->u.i64, out_item);
 }
 
 static mp_status_t foreign_attrs_dense(const maker_t *maker, const mp_named_attr_t *attr,
-                                       item_t *out_item) {
+                                       mp_foreign_item_t *out_item) {
   const mp_attr_t *value = attr->value;
   const mp_dtype_t dtype = value->u.dense.type->dtype;
   int64_t count = 0;
@@ -125,34 +84,24 @@ static mp_status_t foreign_attrs_dense(const maker_t *maker, const mp_named_attr
   for (size_t at = 0; given != 0 && at < (size_t)count * size; at += given) {
     memcpy(data + at, value->u.dense.data, given);
   }
-  return foreign_attrs_make_array(maker, dtype, (size_t)count, data, out_item);
+  return mp_foreign_array(maker->arena, dtype, (size_t)count, data, out_item);
 }
 
 static mp_status_t foreign_attrs_ints(const maker_t *maker, const mp_named_attr_t *attr,
-                                      item_t *out_item) {
+                                      mp_foreign_item_t *out_item) {
   const size_t count = attr->value->u.ints.count;
   void *data = mp_arena_copy(maker->arena, attr->value->u.ints.values, count * sizeof(int64_t));
   MP_RETURN_IF_NULL(data);
-  return foreign_attrs_make_array(maker, MP_DTYPE_S64, count, data, out_item);
-}
-
-static mp_status_t foreign_attrs_span(const maker_t *maker, mp_str_t text,
-                                      XLA_FFI_ByteSpan **out_span) {
-  XLA_FFI_ByteSpan *span = MP_ARENA_NEW(maker->arena, XLA_FFI_ByteSpan);
-  MP_RETURN_IF_NULL(span);
-  *span = (XLA_FFI_ByteSpan){mp_arena_strndup(maker->arena, text.data, text.size), text.size};
-  MP_RETURN_IF_NULL(span->ptr);
-  *out_span = span;
-  return NULL;
+  return mp_foreign_array(maker->arena, MP_DTYPE_S64, count, data, out_item);
 }
 
 static mp_status_t foreign_attrs_item(const maker_t *maker, const mp_named_attr_t *attr, int depth,
-                                      item_t *out_item) {
+                                      mp_foreign_item_t *out_item) {
   const mp_attr_t *value = attr->value;
   switch (value->kind) {
     case MP_KIND_BOOL: {
       const uint8_t byte = value->u.boolean;
-      return foreign_attrs_scalar(maker, MP_DTYPE_BOOL, &byte, out_item);
+      return mp_foreign_scalar(maker->arena, MP_DTYPE_BOOL, &byte, out_item);
     }
     case MP_KIND_INT:
     case MP_KIND_FLOAT:
@@ -161,17 +110,13 @@ static mp_status_t foreign_attrs_item(const maker_t *maker, const mp_named_attr_
       return foreign_attrs_dense(maker, attr, out_item);
     case MP_KIND_INTS:
       return foreign_attrs_ints(maker, attr, out_item);
-    case MP_KIND_STRING: {
-      XLA_FFI_ByteSpan *span = NULL;
-      MP_RETURN_IF_ERROR(foreign_attrs_span(maker, value->u.str, &span));
-      *out_item = (item_t){XLA_FFI_AttrType_STRING, span};
-      return NULL;
-    }
+    case MP_KIND_STRING:
+      return mp_foreign_string(maker->arena, value->u.str, out_item);
     case MP_KIND_DICT: {
       if (depth == MAX_DEPTH) return foreign_attrs_refuse(maker, attr, "nested too deep");
       XLA_FFI_Attrs *attrs = MP_ARENA_NEW(maker->arena, XLA_FFI_Attrs);
       MP_RETURN_IF_NULL(attrs);
-      *out_item = (item_t){XLA_FFI_AttrType_DICTIONARY, attrs};
+      *out_item = (mp_foreign_item_t){XLA_FFI_AttrType_DICTIONARY, attrs};
       return foreign_attrs_dict(maker, value, depth + 1, attrs);
     }
     default:
@@ -190,26 +135,15 @@ static mp_status_t foreign_attrs_dict(const maker_t *maker, const mp_attr_t *dic
                                       XLA_FFI_Attrs *out_attrs) {
   const size_t count = dict->u.dict.count;
   const mp_named_attr_t **sorted = MP_ARENA_ARRAY(maker->arena, const mp_named_attr_t *, count);
-  XLA_FFI_AttrType *types = MP_ARENA_ARRAY(maker->arena, XLA_FFI_AttrType, count);
-  XLA_FFI_ByteSpan **names = MP_ARENA_ARRAY(maker->arena, XLA_FFI_ByteSpan *, count);
-  void **values = MP_ARENA_ARRAY(maker->arena, void *, count);
-  if (sorted == NULL || types == NULL || names == NULL || values == NULL) {
-    return mp_status_out_of_memory();
-  }
+  MP_RETURN_IF_NULL(sorted);
+  MP_RETURN_IF_ERROR(mp_foreign_dict_create(maker->arena, count, out_attrs));
   for (size_t i = 0; i < count; ++i) sorted[i] = &dict->u.dict.items[i];
   if (count > 1) qsort(sorted, count, sizeof(*sorted), foreign_attrs_compare);
   for (size_t i = 0; i < count; ++i) {
-    item_t item = {0};
-    MP_RETURN_IF_ERROR(foreign_attrs_span(maker, sorted[i]->text, &names[i]));
+    mp_foreign_item_t item = {0};
     MP_RETURN_IF_ERROR(foreign_attrs_item(maker, sorted[i], depth, &item));
-    types[i] = item.type;
-    values[i] = item.value;
+    MP_RETURN_IF_ERROR(mp_foreign_dict_add(maker->arena, out_attrs, sorted[i]->text, &item));
   }
-  *out_attrs = (XLA_FFI_Attrs){.struct_size = XLA_FFI_SIZE(XLA_FFI_Attrs, attrs),
-                               .size = (int64_t)count,
-                               .types = types,
-                               .names = names,
-                               .attrs = values};
   return NULL;
 }
 

@@ -19,7 +19,4 @@ mp_str_t mp_foreign_opaque(const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_foreign_attrs_create(mp_arena_t *arena, const mp_op_t *op,
                                                  XLA_FFI_Attrs *out_attrs);
 
-// The interface's name of an element type; INVALID when it has none.
-XLA_FFI_DataType mp_foreign_dtype(mp_dtype_t dtype);
-
 #endif  // MINIPOD_SIM_FOREIGN_FOREIGN_ATTRS_H_

@@ -5,6 +5,7 @@
 #include "sim/foreign/foreign_api.h"
 #include "sim/foreign/foreign_attrs.h"
 #include "sim/foreign/foreign_guard.h"
+#include "sim/foreign/foreign_values.h"
 #include "sim/ir/layout.h"
 #include "sim/work/work.h"
 

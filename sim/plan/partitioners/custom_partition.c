@@ -1,8 +1,8 @@
 #include "sim/plan/partitioners/custom_partition.h"
 
 #include "sim/base/proto.h"
-#include "sim/foreign/foreign_attrs.h"
 #include "sim/foreign/foreign_partitioner.h"
+#include "sim/foreign/foreign_values.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/partitioners/partition_answers.h"
