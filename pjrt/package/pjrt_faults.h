@@ -4,7 +4,6 @@
 #define MINIPOD_PJRT_PACKAGE_PJRT_FAULTS_H_
 
 #include "pjrt/package/pjrt_foreign.h"
-#include "pjrt/pjrt_objects.h"
 
 // Adds the faults of a text (a list in YAML, NUL-terminated) to every client of the process.
 // Returns NULL, or an error message, which the calling thread's next call overwrites. A client that
@@ -13,16 +12,5 @@
 MP_EXPORT const char *minipod_inject(const char *text);
 // Removes all faults from every client of the process.
 MP_EXPORT const char *minipod_heal(void);
-
-// ---- for the library ----
-
-// Between the two calls the client gets injected faults. The second one is called before the
-// runtime's client is released, and may be repeated. Neither can fail, because all processes of a
-// job have already agreed that they have a client.
-void mp_pjrt_faults_begin(PJRT_Client *client);
-void mp_pjrt_faults_end(PJRT_Client *client);
-// Writes references to the clients into a new array, for mp_free. A forked child has none, and
-// takes no lock. RESOURCE_EXHAUSTED when memory is short.
-MP_NODISCARD mp_status_t mp_pjrt_faults_clients(uint32_t *out_count, mp_client_t ***out_clients);
 
 #endif  // MINIPOD_PJRT_PACKAGE_PJRT_FAULTS_H_

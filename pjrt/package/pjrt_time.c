@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "pjrt/compile/pjrt_dump.h"
-#include "pjrt/package/pjrt_faults.h"
+#include "pjrt/package/pjrt_clients.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/clock.h"
@@ -193,15 +193,14 @@ double minipod_virtual_time(void) {
 static bool pjrt_time_await(double seconds) {
   uint32_t count = 0;
   mp_client_t **clients = NULL;
-  mp_status_t status = mp_pjrt_faults_clients(&count, &clients);
+  mp_status_t status = mp_pjrt_clients_list(&count, &clients);
   bool is_known = status == NULL;
   const double until = mp_clock_seconds() + seconds;
   for (uint32_t i = 0; i < count; ++i) {
     mp_model_t *model = mp_client_model(clients[i]);
     is_known = is_known && (model == NULL || mp_model_await(model, until - mp_clock_seconds()));
-    mp_client_release(clients[i]);
   }
-  mp_free(clients);
+  mp_pjrt_clients_free(count, clients);
   mp_status_release(status);
   return is_known;
 }
@@ -218,13 +217,12 @@ void minipod_expect_waits(void) {
 void minipod_host_waits(void) {
   uint32_t count = 0;
   mp_client_t **clients = NULL;
-  mp_status_release(mp_pjrt_faults_clients(&count, &clients));
+  mp_status_release(mp_pjrt_clients_list(&count, &clients));
   for (uint32_t i = 0; i < count; ++i) {
     mp_model_t *model = mp_client_model(clients[i]);
     if (model != NULL) mp_model_wait(model);
-    mp_client_release(clients[i]);
   }
-  mp_free(clients);
+  mp_pjrt_clients_free(count, clients);
 }
 
 int64_t minipod_host_clock(void) {

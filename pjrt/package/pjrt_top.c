@@ -10,9 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "pjrt/package/pjrt_faults.h"
+#include "pjrt/package/pjrt_clients.h"
 #include "pjrt/package/pjrt_time.h"
-#include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
@@ -59,7 +58,7 @@ static void pjrt_top_put_client(mp_strbuf_t *out, const mp_client_t *client) {
 static void pjrt_top_put(mp_strbuf_t *out) {
   uint32_t count = 0;
   mp_client_t **clients = NULL;
-  mp_status_ignore(mp_pjrt_faults_clients(&count, &clients));
+  mp_status_ignore(mp_pjrt_clients_list(&count, &clients));
   mp_strbuf_printf(out, "{\"pid\": %ld, ", (long)getpid());
   const double now = minipod_virtual_time();
   if (now >= 0) {
@@ -71,9 +70,8 @@ static void pjrt_top_put(mp_strbuf_t *out) {
   for (uint32_t i = 0; i < count; ++i) {
     if (i != 0) mp_strbuf_puts(out, ", ");
     pjrt_top_put_client(out, clients[i]);
-    mp_client_release(clients[i]);
   }
-  mp_free(clients);
+  mp_pjrt_clients_free(count, clients);
   mp_strbuf_puts(out, "]}\n");
 }
 

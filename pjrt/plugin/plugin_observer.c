@@ -1,7 +1,7 @@
 #include "pjrt/plugin/plugin_observer.h"
 
 #include "pjrt/extensions/ext_profiler.h"
-#include "pjrt/package/pjrt_faults.h"
+#include "pjrt/package/pjrt_clients.h"
 #include "pjrt/package/pjrt_inspect.h"
 #include "pjrt/package/pjrt_launch.h"
 #include "pjrt/package/pjrt_time.h"
@@ -11,14 +11,14 @@
 static mp_status_t plugin_observer_client_made(PJRT_Client *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(mp_pjrt_time_begin(client, options));
   mp_pjrt_launch_begin(client);
-  mp_pjrt_faults_begin(client);
+  mp_pjrt_clients_add(client);
   mp_pjrt_top_begin();
   return NULL;
 }
 
 static void plugin_observer_client_ends(PJRT_Client *client) {
   mp_pjrt_time_end(client);
-  mp_pjrt_faults_end(client);
+  mp_pjrt_clients_remove(client);
 }
 
 static const mp_pjrt_observer_t observer = {
