@@ -82,8 +82,7 @@ static mp_status_t pjrt_client_describe_device(PJRT_Client *client, uint32_t id)
   return NULL;
 }
 
-static mp_status_t pjrt_client_describe_client(PJRT_Client *client, const mp_options_t *options,
-                                               mp_libtpu_options_t libtpu) {
+static mp_status_t pjrt_client_describe_client(PJRT_Client *client, const mp_options_t *options) {
   const mp_pod_info_t *info = mp_pod_info(mp_client_pod(client->client));
   size_t n = (size_t)info->num_devices;
   size_t num_local = (size_t)info->num_local_devices;
@@ -101,8 +100,6 @@ static mp_status_t pjrt_client_describe_client(PJRT_Client *client, const mp_opt
   MP_RETURN_IF_NULL(client->addressable_memory_list);
   mp_platform_t platform = MP_PLATFORM_MINIPOD;
   MP_RETURN_IF_ERROR(mp_pod_read_platform(mp_client_pod(client->client), options, &platform));
-  const bool is_tpu = platform == MP_PLATFORM_TPU || mp_pod_is_tpu(mp_client_pod(client->client));
-  MP_RETURN_IF_ERROR(mp_libtpu_options_check(libtpu, is_tpu, info->name, info->kind));
   mp_pod_t *pod = mp_pod_retain((mp_pod_t *)mp_client_pod(client->client));
   MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, platform, false, &client->topology));
   client->topology->is_borrowed = true;
@@ -126,7 +123,10 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   atomic_init(&client->references, 1);
   client->client = runtime;
   MP_RETURN_IF_ERROR(mp_arena_create(&client->arena));
-  MP_RETURN_IF_ERROR(pjrt_client_describe_client(client, wrap->options, wrap->libtpu));
+  MP_RETURN_IF_ERROR(pjrt_client_describe_client(client, wrap->options));
+  const mp_pod_info_t *info = mp_pod_info(client->topology->pod);
+  MP_RETURN_IF_ERROR(mp_libtpu_options_check(
+      wrap->libtpu, mp_pjrt_takes_libtpu_options(client->topology), info->name, info->kind));
   client->dump = mp_arena_strndup(client->arena, wrap->options->dump, strlen(wrap->options->dump));
   MP_RETURN_IF_NULL(client->dump);
   client->op_by_op = wrap->options->fuse == 0;

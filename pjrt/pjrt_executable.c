@@ -230,9 +230,9 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client,
   const char *dump = client == NULL ? NULL : client->dump;
   const uint32_t number = mp_pjrt_dump_input(dump, source);
   const mp_compile_request_t wishes = pjrt_executable_wishes(client, topology);
-  const bool is_tpu = topology->platform == MP_PLATFORM_TPU || mp_pod_is_tpu(topology->pod);
   mp_status_t status =
-      mp_pjrt_compile(source, (uint32_t)topology->num_devices, is_tpu, &wishes, arena, &compiled);
+      mp_pjrt_compile(source, (uint32_t)topology->num_devices,
+                      mp_pjrt_takes_libtpu_options(topology), &wishes, arena, &compiled);
   if (status == NULL) mp_pjrt_dump_program(dump, number, compiled.program);
   if (status == NULL && client != NULL) {
     executable->client = mp_pjrt_client_retain(client);

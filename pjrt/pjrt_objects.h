@@ -174,6 +174,12 @@ struct PJRT_TopologyDescription {
   bool is_timed;  // virtual times are kept: its executables also have the described chip's program
 };
 
+// Whether clients may pass libtpu's options: frameworks see TPUs, or the devices are TPUs under
+// another platform.
+static inline bool mp_pjrt_takes_libtpu_options(const PJRT_TopologyDescription *topology) {
+  return topology->platform == MP_PLATFORM_TPU || mp_pod_is_tpu(topology->pod);
+}
+
 // The description of a pod; `platform` and `is_detached` as in the struct. Takes the caller's
 // reference to `pod`, also on failure. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, mp_platform_t platform,

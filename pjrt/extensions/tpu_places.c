@@ -7,7 +7,7 @@ static const mp_pod_info_t *tpu_places_info(const PJRT_TopologyDescription *topo
 mp_status_t mp_tpu_check(const PJRT_TopologyDescription *topology) {
   if (topology == NULL) return mp_status_make(MP_INVALID_ARGUMENT, "topology is NULL");
   const mp_pod_info_t *info = tpu_places_info(topology);
-  if (strncmp(info->kind, "TPU", 3) == 0 && info->num_dims <= MP_TPU_DIMS) return NULL;
+  if (mp_pod_is_tpu(topology->pod) && info->num_dims <= MP_TPU_DIMS) return NULL;
   return mp_status_make(MP_FAILED_PRECONDITION,
                         "the pod '%s' has devices of the kind '%s', which are not TPUs", info->name,
                         info->kind);

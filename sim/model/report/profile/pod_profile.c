@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "collectives/mailbox.h"
 #include "sim/base/alloc.h"
@@ -288,8 +287,7 @@ mp_status_t mp_pod_profile_start(mp_report_t *report, int64_t now, mp_pod_profil
   const bool has_memory =
       profile->planes != NULL && profile->written != NULL && profile->launches != NULL;
   const mp_model_t *model = mp_report_model(report);
-  const mp_pod_info_t *info = mp_pod_info(mp_model_pod(model));
-  profile->is_tpu = strncmp(info->kind, "TPU", 3) == 0;
+  profile->is_tpu = mp_pod_is_tpu(mp_model_pod(model));
   profile->figures = &mp_model_chip(model)->figures;
   profile->begin = mp_report_now(report);
   mp_xplane_init(&profile->programs, now);
