@@ -61,18 +61,18 @@ static mp_status_t parcel_receive_late_error(const parcel_receive_t *receive) {
   mp_strbuf_t source;
   mp_strbuf_init(&source);
   if (receive->base.from == MP_PARCEL_FROM_ANY) {
-    mp_strbuf_puts(&source, "no process");
+    mp_strbuf_puts(&source, "no process has");
   } else {
-    mp_strbuf_printf(&source, "device %" PRIu32 " of process %" PRIu32,
+    mp_strbuf_printf(&source, "device %" PRIu32 " of process %" PRIu32 " has not",
                      (uint32_t)receive->base.address.devices, receive->base.from);
   }
   mp_status_t status = mp_status_make(
       MP_DEADLINE_EXCEEDED,
       "device %" PRIu32
-      " has waited %g s for an array (%s) that %s has %ssent: every process has "
+      " has waited %g s for an array (%s) that %s sent: every process has "
       "to make the same transfers in the same order (the limit is MINIPOD_COLLECTIVE_TIMEOUT_S)",
       mp_device_id(device), mp_device_client(device)->timeout_s, mp_strbuf_text(&type),
-      mp_strbuf_text(&source), receive->base.from == MP_PARCEL_FROM_ANY ? "" : "not ");
+      mp_strbuf_text(&source));
   mp_strbuf_deinit(&source);
   mp_strbuf_deinit(&type);
   return status;
@@ -104,12 +104,12 @@ static mp_status_t parcel_receive_prepare(parcel_receive_t *receive, mp_memory_t
   return mp_event_on_ready(receive->written, parcel_receive_end, receive);
 }
 
-// Receives from the device `source` of the rank `from`.
+// Receives from the rank `from` what is sent to the address.
 static mp_status_t parcel_receive_from(mp_memory_t *memory, mp_dtype_t dtype, const int64_t *dims,
-                                       uint32_t rank, uint32_t source, uint32_t from, uint64_t key,
+                                       uint32_t rank, uint32_t from,
+                                       const mp_parcel_address_t *address,
                                        mp_buffer_t **out_buffer) {
-  mp_device_t *device = mp_memory_device(memory);
-  mp_client_t *client = mp_device_client(device);
+  mp_client_t *client = mp_device_client(mp_memory_device(memory));
   mp_post_t *post = NULL;
   MP_RETURN_IF_ERROR(mp_post_get(client->world, &post));
   parcel_receive_t *receive = mp_calloc(1, sizeof(*receive));
@@ -118,10 +118,7 @@ static mp_status_t parcel_receive_from(mp_memory_t *memory, mp_dtype_t dtype, co
   receive->base.deadline =
       client->timeout_s == 0 ? (double)INFINITY : mp_clock_seconds() + client->timeout_s;
   receive->base.from = from;
-  receive->base.address =
-      (mp_parcel_address_t){.client = mp_endpoint_launch_key(client->endpoint, 0),
-                            .key = key,
-                            .devices = source | (uint64_t)mp_device_id(device) << 32};
+  receive->base.address = *address;
   mp_status_t status = parcel_receive_prepare(receive, memory, dtype, dims, rank);
   if (status != NULL) {
     // A buffer that was not returned has no waiters for its definition.
@@ -134,8 +131,7 @@ static mp_status_t parcel_receive_from(mp_memory_t *memory, mp_dtype_t dtype, co
   return NULL;
 }
 
-static mp_status_t parcel_receive_check_client(mp_client_t *client) {
-  MP_RETURN_IF_ERROR(mp_client_check(client));
+static mp_status_t parcel_receive_check_world(const mp_client_t *client) {
   if (client->world != NULL) return NULL;
   return mp_status_make(MP_FAILED_PRECONDITION, "there is no other process to receive from");
 }
@@ -143,14 +139,18 @@ static mp_status_t parcel_receive_check_client(mp_client_t *client) {
 mp_status_t mp_parcel_receive(mp_memory_t *memory, mp_dtype_t dtype, const int64_t *dims,
                               uint32_t rank, uint32_t source, int64_t key,
                               mp_buffer_t **out_buffer) {
-  mp_client_t *client = mp_device_client(mp_memory_device(memory));
+  mp_device_t *device = mp_memory_device(memory);
+  mp_client_t *client = mp_device_client(device);
   MP_RETURN_IF_ERROR(mp_client_check(client));
   if (source >= mp_client_num_devices(client)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "no device has the id %" PRIu32, source);
   }
-  MP_RETURN_IF_ERROR(parcel_receive_check_client(client));
+  MP_RETURN_IF_ERROR(parcel_receive_check_world(client));
   const uint32_t from = (uint32_t)mp_device_info(mp_client_device(client, source))->process_index;
-  return parcel_receive_from(memory, dtype, dims, rank, source, from, (uint64_t)key, out_buffer);
+  const mp_parcel_address_t address = {.client = mp_endpoint_launch_key(client->endpoint, 0),
+                                       .key = (uint64_t)key,
+                                       .devices = source | (uint64_t)mp_device_id(device) << 32};
+  return parcel_receive_from(memory, dtype, dims, rank, from, &address, out_buffer);
 }
 
 // ---- Receivers that do not know the sender ----
@@ -161,13 +161,15 @@ mp_status_t mp_parcel_receive_any(mp_memory_t *memory, mp_dtype_t dtype, const i
   static atomic_uint_fast64_t next_key;
   mp_device_t *device = mp_memory_device(memory);
   mp_client_t *client = mp_device_client(device);
-  MP_RETURN_IF_ERROR(parcel_receive_check_client(client));
+  MP_RETURN_IF_ERROR(mp_client_check(client));
+  MP_RETURN_IF_ERROR(parcel_receive_check_world(client));
   const mp_parcel_ticket_t ticket = {.magic = MP_PARCEL_TICKET_MAGIC,
                                      .client = mp_endpoint_launch_key(client->endpoint, 0),
                                      .key = atomic_fetch_add(&next_key, 1),
                                      .target = mp_device_id(device)};
-  MP_RETURN_IF_ERROR(parcel_receive_from(memory, dtype, dims, rank, MP_PARCEL_FROM_ANY,
-                                         MP_PARCEL_FROM_ANY, ticket.key, out_buffer));
+  const mp_parcel_address_t address = mp_parcel_ticket_address(&ticket);
+  MP_RETURN_IF_ERROR(
+      parcel_receive_from(memory, dtype, dims, rank, MP_PARCEL_FROM_ANY, &address, out_buffer));
   *out_ticket = ticket;
   return NULL;
 }
@@ -180,8 +182,6 @@ void mp_parcel_cancel(mp_client_t *client, const mp_parcel_ticket_t *ticket, mp_
     mp_status_release(error);
     return;
   }
-  const mp_parcel_address_t address = {.client = ticket->client,
-                                       .key = ticket->key,
-                                       .devices = MP_PARCEL_FROM_ANY | ticket->target << 32};
+  const mp_parcel_address_t address = mp_parcel_ticket_address(ticket);
   mp_post_cancel(post, &address, error);
 }

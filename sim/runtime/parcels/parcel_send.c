@@ -132,8 +132,6 @@ mp_status_t mp_parcel_send_to(mp_buffer_t *buffer, const mp_parcel_ticket_t *tic
   }
   mp_client_t *client = mp_device_client(mp_memory_device(mp_buffer_memory(buffer)));
   MP_RETURN_IF_ERROR(parcel_send_check(client, ticket->target));
-  const mp_parcel_address_t address = {.client = ticket->client,
-                                       .key = ticket->key,
-                                       .devices = MP_PARCEL_FROM_ANY | ticket->target << 32};
+  const mp_parcel_address_t address = mp_parcel_ticket_address(ticket);
   return parcel_send(buffer, (uint32_t)ticket->target, &address, true, out_sent);
 }

@@ -11,7 +11,6 @@
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
-#include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/remote/router.h"
 
 static const double k_finish_seconds = 30;
@@ -43,10 +42,15 @@ atomic_uint mp_post_num_sending;
 
 // ---- Matching; the office's lock is held ----
 
+static bool post_is_at(const mp_parcel_receiver_t *receiver, const mp_parcel_address_t *address) {
+  const mp_parcel_address_t *own = &receiver->address;
+  return own->client == address->client && own->key == address->key &&
+         own->devices == address->devices;
+}
+
 static bool post_is_for(const mp_packet_t *packet, const mp_parcel_receiver_t *receiver) {
   const uint64_t *key = packet->envelope.key;
-  const mp_parcel_address_t *address = &receiver->address;
-  return key[0] == address->client && key[1] == address->key && key[2] == address->devices;
+  return post_is_at(receiver, &(mp_parcel_address_t){key[0], key[1], key[2]});
 }
 
 static void post_make_ready(mp_post_t *post, mp_parcel_receiver_t *receiver) {
@@ -161,20 +165,16 @@ void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
 
 void mp_post_cancel(mp_post_t *post, const mp_parcel_address_t *address, mp_status_t error) {
   mp_lock(&post->lock);
-  receiver_list_t all = post->waiting;
-  post->waiting = (receiver_list_t){0};
-  for (mp_parcel_receiver_t *receiver; (receiver = all.first) != NULL;) {
-    MP_QUEUE_POP(&all, next);
-    receiver->next = NULL;
-    const mp_parcel_address_t *other = &receiver->address;
-    if (error != NULL && other->client == address->client && other->key == address->key &&
-        other->devices == address->devices) {
-      receiver->error = error;
-      error = NULL;
-      post_make_ready(post, receiver);
-    } else {
-      MP_QUEUE_PUSH(&post->waiting, receiver, next);
-    }
+  mp_parcel_receiver_t *previous = NULL, *receiver = post->waiting.first;
+  while (receiver != NULL && !post_is_at(receiver, address)) {
+    previous = receiver;
+    receiver = receiver->next;
+  }
+  if (receiver != NULL) {
+    MP_QUEUE_REMOVE(&post->waiting, previous, receiver, next);
+    receiver->error = error;
+    error = NULL;
+    post_make_ready(post, receiver);
   }
   mp_unlock(&post->lock);
   mp_status_release(error);

@@ -6,6 +6,7 @@
 
 #include "collectives/transport/world.h"
 #include "sim/base/containers/list.h"
+#include "sim/runtime/parcels/parcel.h"
 
 // The address of a parcel, which is the key of its envelope.
 typedef struct {
@@ -18,8 +19,15 @@ typedef struct {
 // receiver fails with any rank that is lost while it waits.
 #define MP_PARCEL_FROM_ANY UINT32_MAX
 
-// How every ticket begins (mp_parcel_ticket_t): "mpticket".
+// How every ticket begins: "mpticket".
 #define MP_PARCEL_TICKET_MAGIC UINT64_C(0x74656b636974706d)
+
+// The address of what is sent with a ticket.
+static inline mp_parcel_address_t mp_parcel_ticket_address(const mp_parcel_ticket_t *ticket) {
+  return (mp_parcel_address_t){.client = ticket->client,
+                               .key = ticket->key,
+                               .devices = MP_PARCEL_FROM_ANY | ticket->target << 32};
+}
 
 // The envelope's words are the sender's status, the type, and whether there are contents.
 enum { MP_PARCEL_ABSENT = 1 };
