@@ -4,9 +4,7 @@
 #include "tests/unit/support/pjrt_test.h"
 
 static const PJRT_AbiVersion_Extension *extension(void) {
-  const PJRT_Extension_Base *found = api()->extension_start;
-  while (found != NULL && found->type != PJRT_Extension_Type_AbiVersion) found = found->next;
-  assert_non_null(found);
+  const PJRT_Extension_Base *found = find_extension(PJRT_Extension_Type_AbiVersion);
   assert_int_equal(found->struct_size, sizeof(PJRT_AbiVersion_Extension));
   return (const PJRT_AbiVersion_Extension *)found;
 }

@@ -148,12 +148,6 @@ static void devices_of_a_topology_have_attributes(void **state) {
   destroy_topology(topology);
 }
 
-static const PJRT_Extension_Base *find_extension(PJRT_Extension_Type type) {
-  const PJRT_Extension_Base *extension = api()->extension_start;
-  while (extension != NULL && extension->type != type) extension = extension->next;
-  return extension;
-}
-
 static void host_memory_is_the_callers_until_it_is_freed(void **state) {
   (void)state;
   const PJRT_HostMemoryAllocator_Extension *allocator =

@@ -95,16 +95,21 @@ static PJRT_Error *try_run(PJRT_LoadedExecutable *loaded, PJRT_Buffer *const *ar
 
 static const float ones[4] = {1, 1, 1, 1}, counting[4] = {1, 2, 3, 4};
 
-static void expect_add(PJRT_LoadedExecutable *loaded) {
+// The sum of `ones` and `counting`.
+static void expect_sum(PJRT_LoadedExecutable *loaded, PJRT_Buffer *const inputs[2]) {
   static const float wanted[4] = {2, 3, 4, 5};
-  PJRT_Buffer *inputs[2] = {put_f32(client, device_of(client, 0), ones, 4),
-                            put_f32(client, device_of(client, 0), counting, 4)};
   PJRT_Buffer *output = NULL;
   expect_ok(try_run(loaded, inputs, 2, NULL, 0, &output));
   float got[4] = {0};
   get(output, got, sizeof(got));
   assert_memory_equal(got, wanted, sizeof(got));
   destroy_buffer(output);
+}
+
+static void expect_add(PJRT_LoadedExecutable *loaded) {
+  PJRT_Buffer *inputs[2] = {put_f32(client, device_of(client, 0), ones, 4),
+                            put_f32(client, device_of(client, 0), counting, 4)};
+  expect_sum(loaded, inputs);
   destroy_buffer(inputs[0]);
   destroy_buffer(inputs[1]);
 }
@@ -300,19 +305,10 @@ static void donated_inputs_are_gone(void **state) {
 
 static void failed_inputs_fail_the_outputs(void **state) {
   (void)state;
-  static const int64_t dims[] = {4};
   PJRT_LoadedExecutable *loaded = compile(add_text, 1);
-  PJRT_Client_CreateErrorBuffer_Args create = ARGS(PJRT_Client_CreateErrorBuffer, num_payload);
-  create.client = client;
-  create.error_code = PJRT_Error_Code_DATA_LOSS;
-  create.error_message = "first cause";
-  create.error_message_size = strlen(create.error_message);
-  create.shape_dims = dims;
-  create.shape_num_dims = 1;
-  create.shape_element_type = PJRT_Buffer_Type_F32;
-  create.memory = memory_of(device_of(client, 0), 0);
-  expect_ok(api()->PJRT_Client_CreateErrorBuffer(&create));
-  PJRT_Buffer *inputs[2] = {create.buffer, put_f32(client, device_of(client, 0), ones, 4)};
+  PJRT_Buffer *inputs[2] = {
+      put_error(client, device_of(client, 0), 4, PJRT_Error_Code_DATA_LOSS, "first cause"),
+      put_f32(client, device_of(client, 0), ones, 4)};
   PJRT_Buffer *output = NULL;
   expect_ok(try_run(loaded, inputs, 2, NULL, 0, &output));
   float got[4];
@@ -471,21 +467,16 @@ static void layouts_at_the_border_are_honoured(void **state) {
 static void a_tpu_compares_arguments_by_type_and_bytes(void **state) {
   (void)state;
   static const int64_t square[] = {2, 2};
-  static const float wanted[4] = {2, 3, 4, 5};
   PJRT_Client *tpu = make_tpu_client("v6e:1x1");
   PJRT_LoadedExecutable *donor = compile_text(tpu, donate_text, 1, 1);
   PJRT_Buffer *inputs[2] = {
       put(tpu, memory_of(device_of(tpu, 0), 0),
           (host_array_t){.type = PJRT_Buffer_Type_F32, .data = ones, .dims = square, .rank = 2}),
       put_f32(tpu, device_of(tpu, 0), counting, 4)};
-  PJRT_Buffer *output = NULL;
-  expect_ok(try_run(donor, inputs, 2, NULL, 0, &output));
-  float got[4] = {0};
-  get(output, got, sizeof(got));
-  assert_memory_equal(got, wanted, sizeof(got));
-  destroy_buffer(output);
+  expect_sum(donor, inputs);
   destroy_buffer(inputs[0]);
   // Fewer bytes, or another element type of the same size.
+  PJRT_Buffer *output = NULL;
   PJRT_LoadedExecutable *adder = compile_text(tpu, add_text, 1, 1);
   inputs[0] = put_f32(tpu, device_of(tpu, 0), ones, 3);
   expect_error(try_run(adder, inputs, 2, NULL, 0, &output), PJRT_Error_Code_INVALID_ARGUMENT,

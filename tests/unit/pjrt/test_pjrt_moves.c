@@ -44,18 +44,7 @@ static bool is_ready(PJRT_Buffer *buffer) {
 }
 
 static PJRT_Buffer *make_error(void) {
-  static const int64_t dims[] = {4};
-  PJRT_Client_CreateErrorBuffer_Args args = ARGS(PJRT_Client_CreateErrorBuffer, num_payload);
-  args.client = client;
-  args.error_code = PJRT_Error_Code_DATA_LOSS;
-  args.error_message = "lost";
-  args.error_message_size = 4;
-  args.shape_dims = dims;
-  args.shape_num_dims = 1;
-  args.shape_element_type = PJRT_Buffer_Type_F32;
-  args.memory = memory(0);
-  expect_ok(api()->PJRT_Client_CreateErrorBuffer(&args));
-  return args.buffer;
+  return put_error(client, device_of(client, 0), 4, PJRT_Error_Code_DATA_LOSS, "lost");
 }
 
 static void expect_counting(PJRT_Buffer *buffer) {

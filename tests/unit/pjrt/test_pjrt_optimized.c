@@ -81,9 +81,7 @@ static void a_text_for_one_partition_has_none(void **state) {
 // ---- the profiler ----
 
 static const PLUGIN_Profiler_Api *profiler_api(void) {
-  const PJRT_Extension_Base *found = api()->extension_start;
-  while (found != NULL && found->type != PJRT_Extension_Type_Profiler) found = found->next;
-  assert_non_null(found);
+  const PJRT_Extension_Base *found = find_extension(PJRT_Extension_Type_Profiler);
   return ((const PJRT_Profiler_Extension *)found)->profiler_api;
 }
 

@@ -435,9 +435,7 @@ static void launches_are_meant_for_processes(void **state) {
 // ---- transfers by descriptors ----
 
 static const PJRT_CrossHostTransfers_Extension *transfers(void) {
-  const PJRT_Extension_Base *found = api()->extension_start;
-  while (found->type != PJRT_Extension_Type_CrossHostTransfers) found = found->next;
-  return (const void *)found;
+  return (const void *)find_extension(PJRT_Extension_Type_CrossHostTransfers);
 }
 
 // What a notifier receives.
@@ -600,23 +598,14 @@ static void a_transfer_that_fails_ends_the_wait(void **state) {
   expect_error(try_get(buffers[0], got, sizeof(got)), PJRT_Error_Code_ABORTED, "not wanted");
   destroy_buffer(buffers[0]);
   // Of the sender, with a buffer whose contents are an error.
-  static const int64_t dims[] = {4};
-  PJRT_Client_CreateErrorBuffer_Args broken = ARGS(PJRT_Client_CreateErrorBuffer, num_payload);
-  broken.client = pods.clients[0];
-  broken.error_code = PJRT_Error_Code_DATA_LOSS;
-  broken.error_message = "it broke";
-  broken.error_message_size = 8;
-  broken.shape_dims = dims;
-  broken.shape_num_dims = 1;
-  broken.shape_element_type = PJRT_Buffer_Type_F32;
-  broken.memory = memory_of(device_of(pods.clients[0], 0), 0);
-  expect_ok(api()->PJRT_Client_CreateErrorBuffer(&broken));
+  PJRT_Buffer *broken = put_error(pods.clients[0], device_of(pods.clients[0], 0), 4,
+                                  PJRT_Error_Code_DATA_LOSS, "it broke");
   char *descriptor = told.descriptors[1];
   g_copied = (copied_t){.error = NULL};
   // An older client's struct ends before the destructor.
   PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args args = {
       .struct_size = PJRT_STRUCT_SIZE(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args, on_done),
-      .buffer = broken.buffer,
+      .buffer = broken,
       .serialized_descriptor = &descriptor,
       .serialized_descriptor_size = &told.sizes[1],
       .on_done = {&g_copied, note_end},
@@ -627,7 +616,7 @@ static void a_transfer_that_fails_ends_the_wait(void **state) {
   expect_error(try_get(buffers[1], got, sizeof(got)), PJRT_Error_Code_DATA_LOSS,
                "process 0 could not send this array: it broke");
   destroy_buffer(buffers[1]);
-  destroy_buffer(broken.buffer);
+  destroy_buffer(broken);
 }
 
 static void bad_descriptors_are_refused(void **state) {

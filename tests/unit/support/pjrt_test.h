@@ -16,6 +16,13 @@ static inline const PJRT_Api *api(void) {
   return GetPjrtApi();
 }
 
+static inline const PJRT_Extension_Base *find_extension(PJRT_Extension_Type type) {
+  const PJRT_Extension_Base *found = api()->extension_start;
+  while (found != NULL && found->type != type) found = found->next;
+  assert_non_null(found);
+  return found;
+}
+
 // The error must have this code and text; destroys it.
 static inline void expect_error(PJRT_Error *error, PJRT_Error_Code code, const char *text) {
   if (error == NULL) fail_msg("no error, but it should say: %s", text);
@@ -241,6 +248,31 @@ static inline PJRT_Buffer *put_f32(PJRT_Client *client, PJRT_Device *device, con
                                    int64_t count) {
   return put(client, memory_of(device, 0),
              (host_array_t){.type = PJRT_Buffer_Type_F32, .data = data, .dims = &count, .rank = 1});
+}
+
+// An array of `count` f32 numbers whose contents are an error.
+static inline PJRT_Error *try_put_error(PJRT_Client *client, PJRT_Memory *memory, int64_t count,
+                                        PJRT_Error_Code code, const char *message,
+                                        PJRT_Buffer **out_buffer) {
+  PJRT_Client_CreateErrorBuffer_Args args = ARGS(PJRT_Client_CreateErrorBuffer, num_payload);
+  args.client = client;
+  args.error_code = code;
+  args.error_message = message;
+  args.error_message_size = strlen(message);
+  args.shape_dims = &count;
+  args.shape_num_dims = 1;
+  args.shape_element_type = PJRT_Buffer_Type_F32;
+  args.memory = memory;
+  PJRT_Error *error = api()->PJRT_Client_CreateErrorBuffer(&args);
+  if (error == NULL) *out_buffer = args.buffer;
+  return error;
+}
+
+static inline PJRT_Buffer *put_error(PJRT_Client *client, PJRT_Device *device, int64_t count,
+                                     PJRT_Error_Code code, const char *message) {
+  PJRT_Buffer *buffer = NULL;
+  expect_ok(try_put_error(client, memory_of(device, 0), count, code, message, &buffer));
+  return buffer;
 }
 
 static inline PJRT_Error *try_get(PJRT_Buffer *buffer, void *dst, size_t size) {

@@ -397,24 +397,17 @@ static void uninitialized(const void *subject) {
 
 static void error_buffers(const void *subject) {
   (void)subject;
-  static const int64_t dims[] = {SMALL};
-  PJRT_Client_CreateErrorBuffer_Args args = ARGS(PJRT_Client_CreateErrorBuffer, buffer);
-  args.client = g_client;
-  args.error_code = PJRT_Error_Code_NOT_FOUND;
-  args.error_message = "lost";
-  args.error_message_size = 4;
-  args.shape_dims = dims;
-  args.shape_num_dims = 1;
-  args.shape_element_type = PJRT_Buffer_Type_F32;
-  args.memory = memory(0, 0);
-  if (!survived(api()->PJRT_Client_CreateErrorBuffer(&args))) return;
-  expect_error_of(try_get(args.buffer, g_got, SMALL * sizeof(float)), PJRT_Error_Code_NOT_FOUND);
-  PJRT_Buffer *copy = NULL;
-  if (try_copy(args.buffer, memory(1, 0), &copy)) {
+  PJRT_Buffer *buffer = NULL, *copy = NULL;
+  if (!survived(try_put_error(g_client, memory(0, 0), SMALL, PJRT_Error_Code_NOT_FOUND, "lost",
+                              &buffer))) {
+    return;
+  }
+  expect_error_of(try_get(buffer, g_got, SMALL * sizeof(float)), PJRT_Error_Code_NOT_FOUND);
+  if (try_copy(buffer, memory(1, 0), &copy)) {
     expect_error_of(try_get(copy, g_got, SMALL * sizeof(float)), PJRT_Error_Code_NOT_FOUND);
   }
   drop_buffer(&copy);
-  destroy_buffer(args.buffer);
+  destroy_buffer(buffer);
 }
 
 static void count_call(void *data, void *count) {
