@@ -8,17 +8,19 @@
 #include "pjrt/extensions/tpu_places.h"
 #include "pjrt/extensions/tpu_slices.h"
 
-// A function of the table: checks `args`, and the topology if the function has one.
-#define TOPOLOGY_FUNCTION(name)                                                              \
-  static mp_status_t ext_tpu_topology_##name(PJRT_TpuTopology_##name##_Args *args);          \
-  static PJRT_Error *ext_tpu_topology_call_##name(PJRT_TpuTopology_##name##_Args *args) {    \
-    mp_status_t status = args == NULL                                                        \
-                             ? mp_status_make(MP_INVALID_ARGUMENT, "the arguments are NULL") \
-                             : mp_tpu_check(args->topology);                                 \
-    if (status == NULL) status = ext_tpu_topology_##name(args);                              \
-    return mp_pjrt_error(mp_status_annotate(status, "PJRT_TpuTopology_" #name));             \
-  }                                                                                          \
+// A function of the table. `check` comes first, with `args`.
+#define CHECKED_FUNCTION(name, check)                                                           \
+  static mp_status_t ext_tpu_topology_##name(PJRT_TpuTopology_##name##_Args *args);             \
+  static PJRT_Error *ext_tpu_topology_call_##name(PJRT_TpuTopology_##name##_Args *args) {       \
+    mp_status_t status =                                                                        \
+        args == NULL ? mp_status_make(MP_INVALID_ARGUMENT, "the arguments are NULL") : (check); \
+    if (status == NULL) status = ext_tpu_topology_##name(args);                                 \
+    return mp_pjrt_error(mp_status_annotate(status, "PJRT_TpuTopology_" #name));                \
+  }                                                                                             \
   static mp_status_t ext_tpu_topology_##name(PJRT_TpuTopology_##name##_Args *args)
+// One with a topology, and one without.
+#define TOPOLOGY_FUNCTION(name) CHECKED_FUNCTION(name, mp_tpu_check(args->topology))
+#define PLAIN_FUNCTION(name)    CHECKED_FUNCTION(name, NULL)
 // One that returns a property of the topology `it`.
 #define TOPOLOGY_GETTER(name, field, value)              \
   TOPOLOGY_FUNCTION(name) {                              \
@@ -26,16 +28,6 @@
     args->field = value;                                 \
     return NULL;                                         \
   }
-// One without a topology.
-#define PLAIN_FUNCTION(name)                                                                 \
-  static mp_status_t ext_tpu_topology_##name(PJRT_TpuTopology_##name##_Args *args);          \
-  static PJRT_Error *ext_tpu_topology_call_##name(PJRT_TpuTopology_##name##_Args *args) {    \
-    mp_status_t status = args == NULL                                                        \
-                             ? mp_status_make(MP_INVALID_ARGUMENT, "the arguments are NULL") \
-                             : ext_tpu_topology_##name(args);                                \
-    return mp_pjrt_error(mp_status_annotate(status, "PJRT_TpuTopology_" #name));             \
-  }                                                                                          \
-  static mp_status_t ext_tpu_topology_##name(PJRT_TpuTopology_##name##_Args *args)
 
 // ---- counts ----
 
