@@ -1,12 +1,15 @@
 // The functions of PJRT's extensions that the log knows, in the order of their tables.
 //
 // EXTENSION(type, SLOT(function, result)...): the result is `error` (a PJRT_Error *) or `none`.
+// TpuTopology has TPU_SLOT(function, its field in the table); all of these return errors.
 // Extensions that also have functions of other forms are not here (Profiler, PhaseCompile).
 #ifndef MINIPOD_TOOLS_PJRT_LOG_EXTENSION_SLOTS_H_
 #define MINIPOD_TOOLS_PJRT_LOG_EXTENSION_SLOTS_H_
 
+#include "pjrt/c_api/c_api_tpu_topology.h"
+
 // clang-format off
-#define PJRT_LOG_EXTENSIONS(EXTENSION, SLOT) \
+#define PJRT_LOG_EXTENSIONS(EXTENSION, SLOT, TPU_SLOT) \
   EXTENSION(Custom_Partitioner, \
       SLOT(Register_Custom_Partitioner, error) SLOT(Register_Batch_Partitionable, error)) \
   EXTENSION(Stream, \
@@ -30,21 +33,7 @@
       SLOT(MakeCrossHostReceiveBuffers, error) SLOT(CopyToRemoteDevice, none) \
       SLOT(CrossHostReceiveBuffers, error) SLOT(CrossHostSendBuffers, error)) \
   EXTENSION(Callback, SLOT(Register_Callback, error) SLOT(InvokeCallback, error)) \
-  EXTENSION(TpuTopology, \
-      SLOT(Subslice, error) SLOT(IsSubsliceTopology, error) \
-      SLOT(SubsliceDeviceIdFromFullDeviceId, error) SLOT(ReplaceHostBounds, error) \
-      SLOT(IsEnhancedBarrierEnabled, error) SLOT(HasLimitedIciConnectivity, error) \
-      SLOT(IsReachableOverLimitedIci, error) SLOT(ProcessCount, error) \
-      SLOT(ChipsPerProcess, error) SLOT(CoreCountPerChip, error) SLOT(ChipCount, error) \
-      SLOT(CoreCount, error) SLOT(LogiDeviceCountPerProcess, error) SLOT(LogiDeviceCount, error) \
-      SLOT(LogiDeviceCountPerChip, error) SLOT(CoreCountPerProcess, error) \
-      SLOT(ProcessIds, error) SLOT(LogiDeviceIdsOnProcess, error) \
-      SLOT(ProcIdAndIdxOnProcForChip, error) SLOT(ProcIdAndIdxOnProcForLogiDevice, error) \
-      SLOT(ProcessCoordFromId, error) SLOT(ChipIdFromCoord, error) \
-      SLOT(LogiDeviceIdFromChipCoordAndIdx, error) SLOT(ChipCoordAndIdxForLogiDevice, error) \
-      SLOT(ChipsPerProcessBounds, error) SLOT(ChipBounds, error) SLOT(ProcessBounds, error) \
-      SLOT(GetRoutingStrategy, error) SLOT(GetSliceConfig, error) SLOT(GetSliceConfigs, error) \
-      SLOT(GetDefaultPlatformConfig, error)) \
+  EXTENSION(TpuTopology, PJRT_TPU_TOPOLOGY_FUNCTIONS(TPU_SLOT)) \
   EXTENSION(Shardings, \
       SLOT(Executable_ParameterShardings, error) SLOT(Executable_OutputShardings, error)) \
   EXTENSION(AbiVersion, \

@@ -252,13 +252,15 @@ typedef struct {
   size_t num_slots;
 } extension_form_t;
 
-#define SLOT_FORM(function, result) {#function, SLOT_##result},
-#define EXTENSION_SLOTS(type, ...)  static const slot_form_t g_slots_of_##type[] = {__VA_ARGS__};
-PJRT_LOG_EXTENSIONS(EXTENSION_SLOTS, SLOT_FORM)
+#define SLOT_FORM(function, result)    {#function, SLOT_##result},
+#define TPU_SLOT_FORM(function, field) SLOT_FORM(function, error)
+#define EXTENSION_SLOTS(type, ...)     static const slot_form_t g_slots_of_##type[] = {__VA_ARGS__};
+PJRT_LOG_EXTENSIONS(EXTENSION_SLOTS, SLOT_FORM, TPU_SLOT_FORM)
 #define EXTENSION_FORM(type, ...)                        \
   {PJRT_Extension_Type_##type, #type, g_slots_of_##type, \
    sizeof(g_slots_of_##type) / sizeof(g_slots_of_##type[0])},
-static const extension_form_t g_extensions[] = {PJRT_LOG_EXTENSIONS(EXTENSION_FORM, SLOT_FORM)};
+static const extension_form_t g_extensions[] = {
+    PJRT_LOG_EXTENSIONS(EXTENSION_FORM, SLOT_FORM, TPU_SLOT_FORM)};
 
 static PJRT_Error *pjrt_log_call_slot(size_t number, void *args) {
   slot_t *slot = &g_slots[number];
