@@ -26,18 +26,12 @@ static mp_status_t pjrt_describe_read_options(mp_options_t **out_options) {
   return mp_options_create(&silent, 1, out_options);
 }
 
-static mp_log_level_t pjrt_describe_level(void) {
-  mp_log_level_t level = MP_LOG_DEBUG;
-  while (level > MP_LOG_OFF && !mp_log_enabled(level)) --level;
-  return level;
-}
-
 const char *minipod_describe(minipod_described_t *out_described) {
   if (out_described == NULL || out_described->struct_size < sizeof(*out_described)) {
     return mp_pjrt_text(
         mp_status_make(MP_INVALID_ARGUMENT, "minipod_describe: the package is not this library's"));
   }
-  const mp_log_level_t level = pjrt_describe_level();
+  const mp_log_level_t level = mp_log_level();
   mp_options_t *options = NULL;
   mp_pod_t *pod = NULL;
   mp_status_t status = pjrt_describe_read_options(&options);

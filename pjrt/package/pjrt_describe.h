@@ -22,8 +22,7 @@ typedef struct {
 
 // Describes the pod of MINIPOD_TOPOLOGY and the other variables. Returns NULL, or an error message,
 // which the calling thread's next call overwrites: about the pod, or about options with which no
-// client could be created. Warnings are left to the client that is created
-// later.
+// client could be created. Warnings are left to the client that is created later.
 MP_EXPORT const char *minipod_describe(minipod_described_t *out_described);
 
 #endif  // MINIPOD_PJRT_PACKAGE_PJRT_DESCRIBE_H_

@@ -17,8 +17,12 @@ void mp_log_set_level(mp_log_level_t level) {
   atomic_store(&g_level, (int)level);
 }
 
+mp_log_level_t mp_log_level(void) {
+  return (mp_log_level_t)atomic_load_explicit(&g_level, memory_order_relaxed);
+}
+
 bool mp_log_enabled(mp_log_level_t level) {
-  return (int)level <= atomic_load_explicit(&g_level, memory_order_relaxed);
+  return level <= mp_log_level();
 }
 
 enum { LOG_MESSAGE = 1024 };

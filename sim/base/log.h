@@ -19,6 +19,7 @@ typedef enum {
 
 // Sets the level of the process: events of this level and of more important ones are printed.
 void mp_log_set_level(mp_log_level_t level);
+mp_log_level_t mp_log_level(void);
 // Whether events of this level are printed.
 bool mp_log_enabled(mp_log_level_t level);
 // Prints "minipod: <level>: <message>\n" if the level is enabled.
