@@ -107,3 +107,17 @@ reports()
   callers = {caller["at"] for program in data["programs"] for caller in program["callers"]}
   assert any(at.startswith("up (recomputed) at <string>:8") or at.startswith("blocks.0.up (recomputed) at <string>:8")
              for at in callers), callers
+
+
+def test_a_wrapper_has_ops_of_its_own():
+  """DistributedDataParallel sends the buffers of its model in its own forward."""
+  data, _, _ = run("""
+import torch.distributed as dist
+dist.init_process_group("tpu_dist", init_method="tcp://localhost:0", rank=0, world_size=1)
+model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(64, 10), nn.BatchNorm1d(10)).to("tpu"))
+optimizer = torch.optim.AdamW(model.parameters())
+step(model)
+reports()
+""")
+  callers = {caller["at"] for program in data["programs"] for caller in program["callers"]}
+  assert any(at.startswith("1 at <string>:") for at in callers), callers

@@ -40,38 +40,41 @@ def _kind(code) -> int:
 _WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"}
 
 
-def _forget(name: int):
-  return lambda _: _names.pop(name, None)
+def _known_name(module) -> str | None:
+  known = _names.get(id(module))
+  return known[1] if known is not None and known[0]() is module else None
+
+
+def _keep_name(module, name: str) -> None:
+  number = id(module)
+  _names[number] = weakref.ref(module, lambda _: _names.pop(number, None)), name
 
 
 def _name_all(root) -> None:
-  """Names all modules below one that no other module calls."""
+  """Names a module that no other module calls, and all modules below it."""
   top = type(root).__name__
+  _keep_name(root, top)
   if isinstance(root, nn.parallel.DistributedDataParallel):
     root = root.module
   for path, module in root.named_modules():
     parts = [part for part in path.split(".") if part not in _WRAPPERS]
-    name = ".".join(parts) or top
-    _names[id(module)] = weakref.ref(module, _forget(id(module))), name
+    _keep_name(module, ".".join(parts) or top)
 
 
 def _name(module, frame) -> str:
   """The module's path below the outermost module that is called."""
-  known = _names.get(id(module))
-  if known is not None and known[0]() is module:
-    return known[1]
+  if (name := _known_name(module)) is not None:
+    return name
   root = module
   while frame is not None:
     if _kinds.get(frame.f_code, _TORCH) == _MODULE or frame.f_code is nn.Module._wrapped_call_impl.__code__:
       root = frame.f_locals["self"]
     frame = frame.f_back
   _name_all(root)
-  known = _names.get(id(module))
-  if known is not None and known[0]() is module:
-    return known[1]
-  # The outermost module does not have it as a child: it is one of a list, say.
-  _name_all(module)
-  return _names[id(module)][1]
+  if _known_name(module) is None:
+    # The outermost module does not have it as a child: it is one of a list, say.
+    _name_all(module)
+  return _known_name(module)
 
 
 def _library_line(frame) -> str:
