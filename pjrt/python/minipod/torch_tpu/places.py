@@ -19,11 +19,19 @@ _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "pla
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OPTIMIZER = os.path.join(_TORCH_FOLDERS[0], "optim", "optimizer.py")
 
-_kinds: dict = {}  # by code
+_kinds: dict[int, int] = {}  # by the code's id: a code's own hash takes microseconds, as it reads the code
+_codes: list = []  # keeps the codes of `_kinds`, and so their ids
 _names: dict = {}  # by the module's id: a weak reference to it, and its path
 
 
 def _kind(code) -> int:
+  if (kind := _kinds.get(id(code))) is None:
+    kind = _kinds[id(code)] = _find_kind(code)
+    _codes.append(code)
+  return kind
+
+
+def _find_kind(code) -> int:
   file = code.co_filename
   if code in (nn.Module._wrapped_call_impl.__code__, nn.Module._call_impl.__code__):
     return _MODULE
@@ -67,7 +75,7 @@ def _name(module, frame) -> str:
     return name
   root = module
   while frame is not None:
-    if _kinds.get(frame.f_code, _TORCH) == _MODULE or frame.f_code is nn.Module._wrapped_call_impl.__code__:
+    if _kind(frame.f_code) == _MODULE:
       root = frame.f_locals["self"]
     frame = frame.f_back
   _name_all(root)
@@ -91,8 +99,7 @@ def find(frame) -> tuple[str, str, str]:
     if frame is None:
       return name, phase, library
     code = frame.f_code
-    if (kind := _kinds.get(code)) is None:
-      kind = _kinds[code] = _kind(code)
+    kind = _kind(code)
     if kind == _USER:
       line = f"{code.co_filename}:{frame.f_lineno}"
       line = f"{line}, in {library}" if library else line
@@ -115,9 +122,7 @@ def _below(frame) -> str:
   for _ in range(_MOST_FRAMES):
     if frame is None:
       return ""
-    kind = _kinds.get(frame.f_code)
-    if kind is None:
-      kind = _kinds[frame.f_code] = _kind(frame.f_code)
+    kind = _kind(frame.f_code)
     if kind == _MODULE:
       return _name(frame.f_locals["self"], frame)
     if kind == _STEP:
