@@ -61,9 +61,13 @@ def await_module(name, before=None, after=None) -> None:
   sys.meta_path.insert(0, _Finder(name, before, after))
 
 
+def is_awaited(name) -> bool:
+  return any(getattr(finder, "awaited", None) == name for finder in sys.meta_path)
+
+
 def await_torch_tpu() -> None:
   """May be repeated."""
-  if not any(getattr(finder, "awaited", None) == "torch_tpu" for finder in sys.meta_path):
+  if not is_awaited("torch_tpu"):
     await_module("torch_tpu", _begin_torch_tpu, _end_torch_tpu)
 
 

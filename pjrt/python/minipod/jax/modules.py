@@ -20,35 +20,16 @@ _is_idle = None  # whether JAX is not tracing
 
 def name_layers() -> None:
   """Makes modules open scopes, now or when flax is imported."""
+  import _minipod_start
+
   if _PACKAGE in sys.modules:
-    guard.teach("the names of flax.nnx's layers", _name_all, sys.modules[_PACKAGE])
-  elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-    sys.meta_path.insert(0, _Finder())
+    _teach(sys.modules[_PACKAGE])
+  elif not _minipod_start.is_awaited(_PACKAGE):
+    _minipod_start.await_module(_PACKAGE, after=_teach)
 
 
-class _Finder:
-  """Finds flax.nnx as other finders do, and acts when it is imported."""
-
-  def find_spec(self, name, path=None, target=None):
-    if name != _PACKAGE:
-      return None
-    for finder in list(sys.meta_path):
-      if finder is not self and (find := getattr(finder, "find_spec", None)):
-        if (spec := find(name, path, target)) is not None:
-          with contextlib.suppress(AttributeError, TypeError):  # a loader of another kind: layers then have no names
-            self._attend(spec.loader)
-          return spec
-    return None
-
-  def _attend(self, loader) -> None:
-    load = loader.exec_module
-
-    def exec_module(module):
-      load(module)
-      sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
-      guard.teach("the names of flax.nnx's layers", _name_all, module)
-
-    loader.exec_module = exec_module
+def _teach(nnx) -> None:
+  guard.teach("the names of flax.nnx's layers", _name_all, nnx)
 
 
 def _name_all(nnx) -> None:
