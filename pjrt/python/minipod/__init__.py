@@ -146,8 +146,9 @@ def use(pod: str | None = None, **options) -> None:
   """Makes JAX or TorchTPU use another pod from now on: `minipod.use("v5e:4x4", hosts=2, time="model")`.
 
   Arrays and compiled programs of JAX on the previous pod are lost.  For TorchTPU, call it before the first tensor on
-  the device "tpu".  It then sets environment variables, which processes inherit.  Arguments override environment variables.  If `pod` is
-  missing, the environment sets the pod.  In a job of several processes, each process must call this function.
+  the device "tpu".  It then sets environment variables, which processes inherit.  Arguments override environment
+  variables.  If `pod` is missing, the environment sets the pod.  In a job of several processes, each process must call
+  this function.
 
   Args:
     pod: a line or file, as in MINIPOD_TOPOLOGY.
@@ -165,9 +166,10 @@ def use(pod: str | None = None, **options) -> None:
     options["topology"] = " ".join([pod, *(f"{key}:{value}" for key, value in words.items())])
   from minipod.torch_tpu import pods
 
-  if pods.is_wanted():
+  is_wanted = pods.is_wanted()
+  if is_wanted:
     pods.use(options)
-  if not pods.is_wanted() or "jax" in sys.modules:
+  if not is_wanted or "jax" in sys.modules:
     _use_options(options or None)
 
 

@@ -9,12 +9,18 @@ _MOST = 1 << 14  # texts, which are kept until the process ends
 _known: dict[str, int] = {}
 
 
-def slot():
-  """The process's label: `slot().value = address(text)`; 0: none.  A store takes some 50 ns."""
+def _library() -> ctypes.CDLL:
   library = foreign.library()
   library.minipod_label_slot.argtypes = []
   library.minipod_label_slot.restype = ctypes.c_void_p
-  return ctypes.c_size_t.from_address(library.minipod_label_slot())
+  library.minipod_label.argtypes = [ctypes.c_char_p]
+  library.minipod_label.restype = ctypes.c_void_p
+  return library
+
+
+def slot():
+  """The process's label: `slot().value = address(text)`; 0: none.  A store takes some 50 ns."""
+  return ctypes.c_size_t.from_address(_library().minipod_label_slot())
 
 
 def address(text: str) -> int:
@@ -23,8 +29,5 @@ def address(text: str) -> int:
     return known
   if len(_known) >= _MOST and text != "(others)":
     return address("(others)")
-  library = foreign.library()
-  library.minipod_label.argtypes = [ctypes.c_char_p]
-  library.minipod_label.restype = ctypes.c_void_p
-  _known[text] = library.minipod_label(text.replace("\0", "").encode(errors="replace")) or 0
+  _known[text] = _library().minipod_label(text.replace("\0", "").encode(errors="replace")) or 0
   return _known[text]

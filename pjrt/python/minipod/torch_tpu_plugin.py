@@ -20,6 +20,7 @@ import sys
 import types
 
 import minipod
+from minipod import foreign
 from minipod import torch_tpu_ranks
 
 _PATH = "TPU_LIBRARY_PATH"
@@ -129,7 +130,7 @@ def _describe() -> _Pod:
     ValueError: the description is wrong.
     OSError: the library is missing or cannot be loaded.
   """
-  describe = ctypes.CDLL(minipod.library_path()).minipod_describe
+  describe = foreign.library().minipod_describe
   describe.argtypes = [ctypes.POINTER(_Pod)]
   describe.restype = ctypes.c_char_p
   pod = _Pod(ctypes.sizeof(_Pod))
