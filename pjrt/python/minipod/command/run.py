@@ -122,10 +122,13 @@ def _run_mpi(asked: argparse.Namespace, words: list[str], printer: _Printer) -> 
   return _code(code)
 
 
-def _free_port() -> int:
-  with socket.socket() as probe:
-    probe.bind(("127.0.0.1", 0))
-    return probe.getsockname()[1]
+def _free_ports(count: int) -> list[int]:
+  """Different ones: the system may give a port again as soon as it is closed."""
+  with contextlib.ExitStack() as held:
+    probes = [held.enter_context(socket.socket()) for _ in range(count)]
+    for probe in probes:
+      probe.bind(("127.0.0.1", 0))
+    return [probe.getsockname()[1] for probe in probes]
 
 
 def _place(ports: list[int], rank: int) -> dict[str, str]:
@@ -145,8 +148,7 @@ def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer,
   """
   if words[0] != sys.executable:
     raise ValueError("without mpirun it has to be a Python script: the processes meet in Python")
-  address = f"127.0.0.1:{_free_port()}"
-  ports = [_free_port() for _ in range(asked.processes + 1)]
+  port_of_jax, *ports = _free_ports(asked.processes + 2)
   processes = []
   for rank in range(asked.processes):
     # JAX warns when the first process, which has its service, ends first.
@@ -154,7 +156,7 @@ def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer,
     if asked.processes == 1:  # there are no others to find
       env["MINIPOD_BOOTSTRAP"] = "auto"
     process = subprocess.Popen(
-        [sys.executable, "-m", "minipod.command.member", address, str(asked.processes), str(rank),
+        [sys.executable, "-m", "minipod.command.member", f"127.0.0.1:{port_of_jax}", str(asked.processes), str(rank),
          str(pipe), *words[1:]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, pass_fds=[pipe])
     printer.follow(process.stdout, sys.stdout, rank)
