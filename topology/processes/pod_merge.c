@@ -335,11 +335,10 @@ static int pod_merge_compare_hosts(const void *a, const void *b) {
 
 // Numbers the devices host by host, or in the boxes of processes, and gives each process its part
 // of them.
-static void pod_merge_assign_devices(const union_t *u, bool is_described, mp_pod_t *pod) {
+static void pod_merge_assign_devices(const union_t *u, bool is_bounded, mp_pod_t *pod) {
   mp_pod_info_t *info = &pod->info;
   for (int32_t i = 0; i < info->num_devices; ++i) {
     mp_pod_device_t *device = &pod->devices[i];
-    const bool is_bounded = is_described && pod_merge_is_bounded(u, pod);
     device->process_index = is_bounded ? mp_pod_bounds_process_of(&u->bounds, info, device) : 0;
   }
   qsort(pod->devices, (size_t)info->num_devices, sizeof(pod->devices[0]), pod_merge_compare_hosts);
@@ -374,7 +373,7 @@ static mp_status_t pod_merge_build_described(union_t *u, mp_pod_t **out_pod) {
     mp_pod_release(pod);
     return status;
   }
-  pod_merge_assign_devices(u, true, pod);
+  pod_merge_assign_devices(u, pod_merge_is_bounded(u, pod), pod);
   *out_pod = pod;
   return NULL;
 }

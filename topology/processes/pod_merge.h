@@ -35,15 +35,14 @@ MP_NODISCARD mp_status_t mp_pod_announce(const mp_options_t *options,
 // ranks: a function of only these bytes, so that all processes agree. A described pod is divided
 // among the processes in order, at the borders of its hosts if the numbers allow it, or in boxes
 // where they have bounds (pod_bounds.h); the machine of a host is divided among the processes
-// there. Cores that several processes may use are divided
-// among them; other processes' devices have no core group.
+// there. Cores that several processes may use are divided among them; other processes' devices have
+// no core group.
 //
 // Errors: the error of a process that cannot join, with its own code; FAILED_PRECONDITION for
 // processes that disagree (version, topology, options of the model of time, faults, bounds), naming
-// both
-// and their values; INVALID_ARGUMENT when the pod cannot be divided. `out_notes` receives lines for
-// the user that only one process should print (unequal numbers of devices, processes bound to too
-// few cores), or nothing.
+// both and their values; INVALID_ARGUMENT when the pod cannot be divided. `out_notes` receives
+// lines for the user that only one process should print (unequal numbers of devices, processes
+// bound to too few cores), or nothing.
 MP_NODISCARD mp_status_t mp_pod_merge(const mp_str_t *announcements, int32_t count, int32_t rank,
                                       mp_pod_t **out_pod, mp_strbuf_t *out_notes);
 
