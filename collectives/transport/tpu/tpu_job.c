@@ -1,6 +1,7 @@
 #include "collectives/transport/tpu/tpu_job.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,15 @@ mp_str_t mp_tpu_job_address(const mp_tpu_job_t *job, uint32_t rank) {
   return mp_str_trim(address);
 }
 
+void mp_tpu_job_first(const mp_tpu_job_t *job, char host[MP_TPU_HOST_BYTES],
+                      char port[MP_TPU_PORT_BYTES]) {
+  mp_str_t name;
+  uint16_t number;
+  (void)mp_tpu_split_address(mp_tpu_job_address(job, 0), &name, &number);
+  snprintf(host, MP_TPU_HOST_BYTES, "%.*s", MP_STR_SHOWN(name, MP_TPU_HOST_BYTES - 1));
+  snprintf(port, MP_TPU_PORT_BYTES, "%" PRIu16, number);
+}
+
 bool mp_tpu_split_address(mp_str_t address, mp_str_t *out_host, uint16_t *out_port) {
   size_t colon = address.size;
   while (colon > 0 && address.data[colon - 1] != ':' && address.data[colon - 1] != ']') --colon;
@@ -71,8 +81,9 @@ static mp_status_t tpu_job_read_addresses(mp_tpu_job_t *job) {
                           "%s lists %" PRIu32 " processes; a job has at most %d",
                           job->list_variable, size, MP_TPU_MOST_PROCESSES);
   }
+  mp_str_t rest = mp_str(job->addresses);
   for (uint32_t rank = 0; rank < size; ++rank) {
-    if (mp_tpu_job_address(job, rank).size != 0) continue;
+    if (mp_str_trim(mp_str_cut(&rest, ',')).size != 0) continue;
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "%s is '%.200s': the address of process %" PRIu32
                           " is empty; expected one HOST:PORT per process, separated by commas",
@@ -97,11 +108,12 @@ static mp_status_t tpu_job_read_port(int64_t *out_port) {
 
 // The process with this port, if it is the only one; false otherwise.
 static bool tpu_job_find_port(const mp_tpu_job_t *job, int64_t port, uint32_t *out_rank) {
+  mp_str_t rest = mp_str(job->addresses);
   uint32_t count = 0;
   for (uint32_t rank = 0; rank < job->size; ++rank) {
     mp_str_t host;
     uint16_t own;
-    (void)mp_tpu_split_address(mp_tpu_job_address(job, rank), &host, &own);
+    (void)mp_tpu_split_address(mp_str_trim(mp_str_cut(&rest, ',')), &host, &own);
     if (own != port) continue;
     *out_rank = rank;
     ++count;

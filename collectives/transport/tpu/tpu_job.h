@@ -49,6 +49,10 @@ MP_NODISCARD mp_status_t mp_tpu_job_read(const mp_options_t *options, mp_tpu_job
 
 // The address of a process as it is written, "localhost:8070".
 mp_str_t mp_tpu_job_address(const mp_tpu_job_t *job, uint32_t rank);
+// Host and port of process 0, as getaddrinfo takes them.
+enum { MP_TPU_HOST_BYTES = 256, MP_TPU_PORT_BYTES = 8 };
+void mp_tpu_job_first(const mp_tpu_job_t *job, char host[MP_TPU_HOST_BYTES],
+                      char port[MP_TPU_PORT_BYTES]);
 // Divides an address into host and port; true: it has a port. The port is MP_TPU_PORT otherwise.
 enum { MP_TPU_PORT = 8471 };
 bool mp_tpu_split_address(mp_str_t address, mp_str_t *out_host, uint16_t *out_port);

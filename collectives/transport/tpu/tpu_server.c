@@ -100,6 +100,21 @@ static void tpu_server_stop_waiting(tpu_client_t *client) {
   client->awaited = NULL;
 }
 
+// Sends the value, or the error, which is consumed. False: the connection has ended.
+static bool tpu_server_answer(const tpu_client_t *client, mp_status_t error, mp_str_t value) {
+  mp_status_t status = mp_tpu_send_answer(client->file, error, value);
+  mp_status_ignore(error);
+  const bool is_sent = status == NULL;
+  mp_status_ignore(status);
+  return is_sent;
+}
+
+// A process sends a request only after the answer to the one before, so nothing else was received.
+static void tpu_server_clear(tpu_client_t *client) {
+  mp_strbuf_deinit(&client->received);
+  mp_strbuf_init(&client->received);
+}
+
 // Answers a process that waits for a key, if the key has a value or the wait is over. False: the
 // connection has ended.
 static bool tpu_server_answer_wait(const mp_tpu_server_t *server, tpu_client_t *client) {
@@ -111,12 +126,8 @@ static bool tpu_server_answer_wait(const mp_tpu_server_t *server, tpu_client_t *
     error = mp_status_make(MP_NOT_FOUND, "the key %s has no value", client->awaited);
   }
   const mp_str_t value = entry == NULL ? MP_STR("") : (mp_str_t){entry->value, entry->size};
-  mp_status_t status = mp_tpu_send_answer(client->file, error, value);
-  mp_status_ignore(error);
   tpu_server_stop_waiting(client);
-  const bool is_sent = status == NULL;
-  mp_status_ignore(status);
-  return is_sent;
+  return tpu_server_answer(client, error, value);
 }
 
 static mp_status_t tpu_server_check_greeting(const mp_tpu_server_t *server,
@@ -141,16 +152,11 @@ static bool tpu_server_greet(mp_tpu_server_t *server, tpu_client_t *client) {
   memcpy(&greeting, client->received.data, sizeof(greeting));
   if (memcmp(greeting.magic, MP_TPU_MAGIC, sizeof(MP_TPU_MAGIC)) != 0) return false;
   mp_status_t refusal = tpu_server_check_greeting(server, &greeting);
-  mp_status_t status = mp_tpu_send_answer(client->file, refusal, MP_STR(""));
-  const bool is_welcome = refusal == NULL && status == NULL;
-  mp_status_ignore(status);
-  mp_status_ignore(refusal);
-  if (!is_welcome) return false;
+  const bool is_welcome = refusal == NULL;
+  if (!tpu_server_answer(client, refusal, MP_STR("")) || !is_welcome) return false;
   client->rank = greeting.rank;
   server->has_come[greeting.rank] = true;
-  // A process sends a request only after the answer.
-  mp_strbuf_deinit(&client->received);
-  mp_strbuf_init(&client->received);
+  tpu_server_clear(client);
   return true;
 }
 
@@ -179,14 +185,9 @@ static bool tpu_server_serve(mp_tpu_server_t *server, tpu_client_t *client) {
     error = tpu_server_copy(mp_str(key), &client->awaited);
     client->await_until = mp_clock_seconds() + request.wait_ms / 1e3;
   }
-  mp_strbuf_deinit(&client->received);
-  mp_strbuf_init(&client->received);
+  tpu_server_clear(client);
   if (request.kind == MP_TPU_GET && error == NULL) return tpu_server_answer_wait(server, client);
-  mp_status_t status = mp_tpu_send_answer(client->file, error, MP_STR(""));
-  mp_status_ignore(error);
-  const bool is_sent = status == NULL;
-  mp_status_ignore(status);
-  return is_sent;
+  return tpu_server_answer(client, error, MP_STR(""));
 }
 
 // ---- Connections ----
@@ -237,7 +238,7 @@ static void tpu_server_accept(mp_tpu_server_t *server) {
   mp_status_ignore(status);
 }
 
-// The time until the next wait or greeting of a client is over, at most k_look_ms.
+// The time until the next wait of a client is over, at most k_look_ms.
 static int tpu_server_pause_ms(const mp_tpu_server_t *server) {
   double pause = k_look_ms;
   const double now = mp_clock_seconds();
@@ -355,15 +356,11 @@ static void tpu_server_free(mp_tpu_server_t *server) {
 static mp_status_t tpu_server_begin(mp_tpu_server_t *server, const mp_tpu_job_t *job) {
   server->has_come = mp_calloc(job->size, sizeof(*server->has_come));
   MP_RETURN_IF_NULL(server->has_come);
-  const mp_str_t address = mp_tpu_job_address(job, 0);
-  mp_str_t host;
-  uint16_t number;
-  char name[256], port[8];
-  (void)mp_tpu_split_address(address, &host, &number);
-  snprintf(name, sizeof(name), "%.*s", MP_STR_SHOWN(host, sizeof(name) - 1));
-  snprintf(port, sizeof(port), "%" PRIu16, number);
-  server->file = tpu_server_open_port(name, port);
+  char host[MP_TPU_HOST_BYTES], port[MP_TPU_PORT_BYTES];
+  mp_tpu_job_first(job, host, port);
+  server->file = tpu_server_open_port(host, port);
   if (server->file < 0) {
+    const mp_str_t address = mp_tpu_job_address(job, 0);
     return mp_status_make(MP_UNAVAILABLE, "process 0 cannot listen at %.*s, its address in %s: %s",
                           MP_STR_SHOWN(address, 255), job->list_variable, mp_system_text(errno));
   }

@@ -88,15 +88,11 @@ static int tpu_store_connect_to(const struct addrinfo *at) {
 
 // Connects to process 0 once. UNAVAILABLE when it does not listen.
 static mp_status_t tpu_store_connect(mp_tpu_store_t *store) {
-  mp_str_t host;
-  uint16_t number;
-  char name[256], port[8];
-  (void)mp_tpu_split_address(mp_tpu_job_address(store->job, 0), &host, &number);
-  snprintf(name, sizeof(name), "%.*s", MP_STR_SHOWN(host, sizeof(name) - 1));
-  snprintf(port, sizeof(port), "%" PRIu16, number);
+  char host[MP_TPU_HOST_BYTES], port[MP_TPU_PORT_BYTES];
+  mp_tpu_job_first(store->job, host, port);
   const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
   struct addrinfo *found = NULL;
-  const int code = getaddrinfo(name, port, &hints, &found);
+  const int code = getaddrinfo(host, port, &hints, &found);
   if (code != 0) return mp_status_make(MP_UNAVAILABLE, "%s", gai_strerror(code));
   for (const struct addrinfo *at = found; at != NULL && store->file < 0; at = at->ai_next) {
     store->file = tpu_store_connect_to(at);
