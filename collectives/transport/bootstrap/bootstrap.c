@@ -70,10 +70,10 @@ static mp_status_t bootstrap_choose(const mp_options_t *options, const mp_launch
   const char *name = options->bootstrap;
   *job = (mp_tpu_job_t){.size = 0};
   if (!has_store && strcmp(name, "mpi") != 0) MP_RETURN_IF_ERROR(mp_tpu_job_read(options, job));
-  const bool has_other = has_store || job->size > 1;
   const bootstrap_way_t other = has_store       ? BOOTSTRAP_STORE
                                 : job->size > 1 ? BOOTSTRAP_TPU
                                                 : BOOTSTRAP_ALONE;
+  const bool has_other = other != BOOTSTRAP_ALONE;
   if (strcmp(name, "mpi") == 0) {
     *out_way = BOOTSTRAP_MPI;
   } else if (strcmp(name, "kv") == 0 && has_other) {
