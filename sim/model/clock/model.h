@@ -145,14 +145,19 @@ typedef struct {
 // False: the time was too short. No lock but long ones is held.
 bool mp_model_await(mp_model_t *model, double seconds);
 
-// The launches of a program from one place of the script; "(others)" stands for places beyond the
-// limits.
+// The launches of a program from one place of the script. Of the rows of a program, the last one is
+// of all places beyond the limit.
+#define MP_MODEL_OTHER_CALLERS "(others)"
+enum { MP_MODEL_CALLERS = 1024 };
 typedef struct {
-  const char *text;  // mp_model_call_t.caller; lives as long as the model
+  const char *text;  // mp_model_call_t.caller; in the model's books it lives as long as the model
   uint64_t launches;
   uint64_t runs;
   mp_moment_t time, available;  // as of the program
 } mp_model_caller_books_t;
+
+// Adds the numbers of a row to those of another one.
+void mp_model_caller_add(mp_model_caller_books_t *row, const mp_model_caller_books_t *more);
 
 // Of one program.
 typedef struct {

@@ -3,10 +3,10 @@
 #include "sim/base/hash.h"
 #include "sim/model/clock/model_impl.h"
 
-// So many texts per model, and so many rows per program; the rest is one text, or row.
-enum { MODEL_CALLERS = 1 << 14, MODEL_CALLER_ROWS = 1024 };
+// So many texts per model; the rest is one text.
+enum { MODEL_CALLER_TEXTS = 1 << 14 };
 
-static const char k_others[] = "(others)";
+static const char k_others[] = MP_MODEL_OTHER_CALLERS;
 
 mp_status_t mp_model_make_callers(mp_model_t *model) {
   return mp_arena_create(&model->caller_arena);
@@ -24,7 +24,7 @@ const char *mp_model_intern_caller(mp_model_t *model, const char *text) {
   MP_HASH_MAP_EACH(&model->callers, hash, known) {
     if (strcmp(known->text, text) == 0) return known->text;
   }
-  if (model->callers.map.count == MODEL_CALLERS) return k_others;
+  if (model->callers.map.count == MODEL_CALLER_TEXTS) return k_others;
   const char *copy = mp_arena_strndup(model->caller_arena, text, size);
   if (copy == NULL) return NULL;
   mp_status_t status =
@@ -47,11 +47,18 @@ static mp_model_caller_books_t *model_callers_find(mp_model_program_t *program, 
   return NULL;
 }
 
+void mp_model_caller_add(mp_model_caller_books_t *row, const mp_model_caller_books_t *more) {
+  row->launches += more->launches;
+  row->runs += more->runs;
+  row->time += more->time;
+  row->available += more->available;
+}
+
 void mp_model_add_call(mp_model_program_t *program, const mp_model_caller_books_t *call) {
   if (call->text == NULL) return;
   const char *text = call->text;
   mp_model_caller_books_t *row = model_callers_find(program, text);
-  if (row == NULL && program->callers.count >= MODEL_CALLER_ROWS - 1) {
+  if (row == NULL && program->callers.count >= MP_MODEL_CALLERS - 1) {
     text = k_others;
     row = model_callers_find(program, text);
   }
@@ -65,8 +72,5 @@ void mp_model_add_call(mp_model_program_t *program, const mp_model_caller_books_
     row = &program->callers.items[program->callers.count - 1];
     program->next_caller = program->callers.count;
   }
-  row->launches += call->launches;
-  row->runs += call->runs;
-  row->time += call->time;
-  row->available += call->available;
+  mp_model_caller_add(row, call);
 }

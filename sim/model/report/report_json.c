@@ -140,7 +140,7 @@ static void report_json_put_layers(const mp_report_program_t *row, mp_strbuf_t *
 static void report_json_put_callers(const mp_report_program_t *row, mp_strbuf_t *out) {
   report_json_begin_list("callers", out);
   for (uint32_t i = 0; i < row->callers.count; ++i) {
-    const mp_report_caller_t *caller = &row->callers.items[i];
+    const mp_model_caller_books_t *caller = &row->callers.items[i];
     report_json_key(i == 0 ? "\n    {" : ",\n    {", "at", out);
     mp_strbuf_put_json(out, mp_str(caller->text));
     report_json_put_count("launches", caller->launches, out);

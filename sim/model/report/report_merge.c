@@ -7,7 +7,8 @@ static mp_status_t report_merge_text(mp_arena_t *arena, const char **text) {
   return *text == NULL ? mp_status_out_of_memory() : NULL;
 }
 
-static mp_report_caller_t *report_merge_find_caller(mp_report_program_t *to, const char *text) {
+static mp_model_caller_books_t *report_merge_find_caller(mp_report_program_t *to,
+                                                         const char *text) {
   for (uint32_t i = 0; i < to->callers.count; ++i) {
     if (strcmp(to->callers.items[i].text, text) == 0) return &to->callers.items[i];
   }
@@ -16,23 +17,20 @@ static mp_report_caller_t *report_merge_find_caller(mp_report_program_t *to, con
 
 // Appends the caller, or adds it to that of the same text.
 static mp_status_t report_merge_caller(mp_arena_t *arena, mp_report_program_t *to,
-                                       const mp_report_caller_t *from) {
+                                       const mp_model_caller_books_t *from) {
   const char *text = from->text;
-  mp_report_caller_t *row = report_merge_find_caller(to, text);
-  if (row == NULL && to->callers.count >= MP_REPORT_CALLERS - 1) {
-    text = "(others)";
+  mp_model_caller_books_t *row = report_merge_find_caller(to, text);
+  if (row == NULL && to->callers.count >= MP_MODEL_CALLERS - 1) {
+    text = MP_MODEL_OTHER_CALLERS;
     row = report_merge_find_caller(to, text);
   }
   if (row == NULL) {
-    mp_report_caller_t copy = *from;
-    copy.text = mp_arena_strndup(arena, text, strlen(text));
-    MP_RETURN_IF_NULL(copy.text);
+    mp_model_caller_books_t copy = *from;
+    copy.text = text;
+    MP_RETURN_IF_ERROR(report_merge_text(arena, &copy.text));
     return MP_ARRAY_PUSH(arena, &to->callers, copy);
   }
-  row->launches += from->launches;
-  row->runs += from->runs;
-  row->time += from->time;
-  row->available += from->available;
+  mp_model_caller_add(row, from);
   return NULL;
 }
 
@@ -50,7 +48,7 @@ static mp_status_t report_merge_own_callers(mp_arena_t *arena, mp_report_program
   row->callers.items = NULL;
   row->callers.count = row->callers.capacity = 0;
   for (uint32_t i = 0; i < from.callers.count; ++i) {
-    mp_report_caller_t copy = from.callers.items[i];
+    mp_model_caller_books_t copy = from.callers.items[i];
     MP_RETURN_IF_ERROR(report_merge_text(arena, &copy.text));
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, &row->callers, copy));
   }

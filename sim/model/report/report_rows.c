@@ -341,13 +341,9 @@ static const char *report_rows_name(mp_arena_t *arena, mp_str_t name) {
 
 static mp_status_t report_rows_make_callers(const maker_t *m) {
   const mp_model_program_books_t *books = m->books;
-  for (uint32_t i = 0; i < books->num_callers && i < MP_REPORT_CALLERS; ++i) {
-    const mp_model_caller_books_t *caller = &books->callers[i];
-    const mp_report_caller_t row = {.text = report_rows_name(m->arena, mp_str(caller->text)),
-                                    .launches = caller->launches,
-                                    .runs = caller->runs,
-                                    .time = caller->time,
-                                    .available = caller->available};
+  for (uint32_t i = 0; i < books->num_callers; ++i) {
+    mp_model_caller_books_t row = books->callers[i];
+    row.text = report_rows_name(m->arena, mp_str(row.text));
     MP_RETURN_IF_NULL(row.text);
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(m->arena, &m->row->callers, row));
   }

@@ -19,7 +19,6 @@ enum {
   MP_REPORT_GUESSES = 16,      // likewise: the first ones
   MP_REPORT_LAYERS = 128,      // likewise, as ops
   MP_REPORT_FINDINGS = 16,     // likewise
-  MP_REPORT_CALLERS = 1024,    // of a program; the last one is "(others)" if there are more
   MP_REPORT_NO_LINK = -1,
 };
 
@@ -74,14 +73,6 @@ typedef struct {
   const char *name;
   mp_moment_t work, traffic;  // of collectives what is exposed
 } mp_report_layer_t;
-
-// The launches from one place of the script.
-typedef struct {
-  const char *text;  // "train.py:12:5", "blocks.0.up at train.py:12"; without control characters
-  uint64_t launches;
-  uint64_t runs;
-  mp_moment_t time, available;  // as of the program
-} mp_report_caller_t;
 
 // Copies between devices and their hosts at one place, of one size and direction.
 typedef struct {
@@ -149,11 +140,13 @@ typedef struct {
   uint32_t num_ops;
   mp_report_op_t *op;  // likewise
   uint32_t num_layers;
-  mp_report_layer_t *layer;              // likewise
-  MP_ARRAY(mp_report_caller_t) callers;  // in the order in which they came first
-  uint64_t guessed;                      // choices, also those without a row
-  uint32_t num_guesses;                  // rows
-  mp_report_guess_t *guess;              // in the order of the program
+  mp_report_layer_t *layer;  // likewise
+  // In the order in which they came first. The texts ("train.py:12:5", "blocks.0.up at
+  // train.py:12") are the row's, without control characters.
+  MP_ARRAY(mp_model_caller_books_t) callers;
+  uint64_t guessed;          // choices, also those without a row
+  uint32_t num_guesses;      // rows
+  mp_report_guess_t *guess;  // in the order of the program
   uint32_t num_findings;
   mp_report_finding_t *findings;  // [MP_REPORT_FINDINGS], the heaviest first
   int64_t link;                   // as of a collective
