@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Runs PyTorch's own tests of torch.distributed on TorchTPU's device, or with gloo on the CPU as the reference.
+
+    tools/torch_tpu/suites.py run OUT.jsonl TESTS FILE… [--device tpu|cpu] [--ranks N] [--only REGEX] [--again RESULTS]
+    tools/torch_tpu/suites.py report CPU.jsonl TPU.jsonl [--all]
+
+TESTS is the folder test/distributed of PyTorch's sources, FILE a test file or a folder in it.  PyTorch starts N processes
+for each test, and each imports torch.  Here one process imports torch and the tests, and forks N ranks, which run one test
+after another (suites_rank.py).  If a rank fails, dies or takes too long, all are replaced.  Each test is a JSON line of
+OUT.jsonl; tests that it has are not run again, except those with a result of --again.
+
+    pass       in all ranks
+    skip       the test skips itself in a rank
+    fail       it raises an error in a rank; the line has the first
+    slow       over the time limit; the line has each rank's stack
+    ended      a rank died
+    no import  the file cannot be imported
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import selectors
+import signal
+import socket
+import sys
+import tempfile
+import time
+
+# Errors of a rank that come after that of another rank.
+_OTHER_RANK = re.compile(r"Connection (closed|reset) by peer|process \d+ (has ended|ended|died|is gone)")
+GRACE = 5  # seconds that the other ranks have after a rank has failed
+PODS = {1: "v6e:1x1", 2: "7x:1x1x1", 4: "v6e:2x2", 8: "v6e:2x4", 16: "v6e:4x4"}
+
+
+# ---- ranks ----
+
+def _free_port():
+  with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    return probe.getsockname()[1]
+
+
+def _environment(rank, count, port):
+  """What torchrun sets."""
+  return {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "GROUP_RANK": 0,
+          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+
+class _Rank:
+  """A forked process that runs tests."""
+
+  def __init__(self, rank, count, port):
+    self._output = tempfile.TemporaryFile()
+    requests, self._requests = os.pipe()
+    self.replies, replies = os.pipe()
+    self.pid = os.fork()
+    if self.pid == 0:
+      os.close(self._requests)
+      os.close(self.replies)
+      self._serve(rank, count, port, requests, replies)
+    os.close(requests)
+    os.close(replies)
+
+  def _serve(self, rank, count, port, requests, replies):
+    code = 1
+    try:
+      os.dup2(self._output.fileno(), 1)
+      os.dup2(self._output.fileno(), 2)
+      os.environ.update({name: str(value) for name, value in _environment(rank, count, port).items()})
+      import suites_rank
+      suites_rank.serve(rank, count, os.fdopen(requests), os.fdopen(replies, "w"))
+      code = 0
+    finally:
+      os._exit(code)
+
+  def ask(self, case):
+    os.write(self._requests, (json.dumps(case) + "\n").encode())
+
+  def stacks(self):
+    """Asks the process for its stacks."""
+    os.kill(self.pid, signal.SIGUSR1)
+    time.sleep(0.3)
+    return self.last_words(4000)
+
+  def last_words(self, size):
+    self._output.seek(0, os.SEEK_END)
+    self._output.seek(max(0, self._output.tell() - size))
+    return self._output.read().decode(errors="replace")
+
+  def death(self):
+    """How the process ended, and its last words."""
+    status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT).si_status  # of a signal its number
+    return f"exit status {status}: {self.last_words(1500)}"
+
+  def end(self):
+    os.close(self._requests)
+    os.close(self.replies)
+    os.kill(self.pid, signal.SIGKILL)
+    os.waitpid(self.pid, 0)
+
+
+class _Ranks:
+  """N ranks that share a pod."""
+
+  def __init__(self, count):
+    port = _free_port()
+    self._ranks = [_Rank(rank, count, port) for rank in range(count)]
+
+  def run(self, case, limit):
+    """The replies by rank, in the order in which they came; None: the rank has died."""
+    for rank in self._ranks:
+      rank.ask(case)
+    replies, end = {}, time.monotonic() + limit
+    with selectors.DefaultSelector() as selector:
+      for number, rank in enumerate(self._ranks):
+        selector.register(rank.replies, selectors.EVENT_READ, number)
+      while len(replies) < len(self._ranks) and (left := end - time.monotonic()) > 0:
+        for key, _ in selector.select(left):
+          text = os.read(key.fd, 1 << 16)
+          replies[key.data] = json.loads(text) if text else None
+          selector.unregister(key.fd)
+          if not text or replies[key.data]["result"] == "fail":
+            end = min(end, time.monotonic() + GRACE)
+    return replies
+
+  def stacks(self):
+    return "\n".join(f"rank {number}:\n{rank.stacks()}" for number, rank in enumerate(self._ranks))
+
+  def death(self, number):
+    return self._ranks[number].death()
+
+  def end(self):
+    for rank in self._ranks:
+      rank.end()
+
+
+# ---- tests ----
+
+def _verdict(ranks, replies, count, limit):
+  """The result of a test: that of the rank that is the reason."""
+  for number, reply in replies.items():
+    if reply is None:
+      return {"result": "ended", "rank": number, "error": ranks.death(number)}
+  failed = [{**reply, "rank": number} for number, reply in replies.items() if reply["result"] == "fail"]
+  if failed:
+    return next((reply for reply in failed if not _OTHER_RANK.search(reply["error"])), failed[0])
+  if len(replies) < count:
+    return {"result": "slow", "error": f"over {limit} s: " + ranks.stacks()}
+  return next((reply for reply in replies.values() if reply["result"] == "skip"), {"result": "pass"})
+
+
+def _files(tests, names):
+  for name in names:
+    path = tests / name
+    yield from sorted(path.glob("test_*.py")) if path.is_dir() else [path]
+
+
+def _read(path):
+  """The rows by test; of several rows the last."""
+  rows = (json.loads(line) for line in path.read_text().splitlines()) if path.exists() else ()
+  return {_key(row): row for row in rows}
+
+
+def _key(row):
+  return f"{row['module']}:{row['class']}.{row['test']}"
+
+
+def _prepare(args):
+  """Chooses the device, before torch is imported."""
+  sys.path.insert(0, str(pathlib.Path(__file__).parent))
+  os.environ["OMP_NUM_THREADS"] = "1"
+  if args.device == "cpu":
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+  else:
+    os.environ.setdefault("MINIPOD_TOPOLOGY", PODS[args.ranks])
+  import suites_rank
+  suites_rank.prepare(args.device, args.ranks)
+  return suites_rank
+
+
+def _run_case(ranks, case, args):
+  """The row of a test, and the ranks, or None if they cannot go on."""
+  ranks = ranks or _Ranks(args.ranks)
+  began = time.monotonic()
+  row = _verdict(ranks, ranks.run(case, args.limit), args.ranks, args.limit)
+  row["seconds"] = round(time.monotonic() - began, 2)
+  if row["result"] not in ("pass", "skip"):
+    ranks.end()
+    ranks = None
+  return row, ranks
+
+
+def _run(args):
+  suites_rank = _prepare(args)
+  done = {key for key, row in _read(args.out).items() if row["result"] not in args.again.split(",")}
+  with args.out.open("a") as out:
+    for path in _files(args.tests, args.files):
+      module = str(path.relative_to(args.tests).with_suffix(""))
+      about = {"module": module, "ranks": args.ranks, "device": args.device}
+      error, cases, ranks = *suites_rank.load(path, module), None
+      if error:
+        out.write(json.dumps({**about, "class": "", "test": "", "result": "no import", "error": error}) + "\n")
+      for case in cases:
+        if re.search(args.only, f"{case['class']}.{case['test']}") and _key(about | case) not in done:
+          row, ranks = _run_case(ranks, about | case, args)
+          out.write(json.dumps(about | case | row) + "\n")
+          out.flush()
+      if ranks:
+        ranks.end()
+
+
+# ---- report ----
+
+FAMILIES = {"tensor": "DTensor", "_composable": "FSDP2", "checkpoint": "DCP"}
+
+
+def _family(row):
+  return FAMILIES.get(row["module"].split("/")[0], "c10d")
+
+
+# The causes of failures, by what the error says; the first that matches.
+CAUSES = (
+)
+
+
+def _cause(row):
+  text = row.get("error", "")
+  return next((cause for pattern, cause in CAUSES if re.search(pattern, text)), text.strip().splitlines()[0][:100])
+
+
+def _report(args):
+  reference, rows = _read(args.reference), _read(args.rows)
+  passed = {key for key, row in reference.items() if row["result"] == "pass"}
+  counts, causes = collections.defaultdict(collections.Counter), collections.defaultdict(list)
+  for key, row in rows.items():
+    if key in passed:
+      counts[_family(row)][row["result"]] += 1
+      if row["result"] != "pass":
+        causes[_cause(row)].append(f"{row['result']:5} {key}")
+  results = ("pass", "fail", "skip", "slow", "ended")
+  print(f"{'family':10}{'pass on the CPU':>16}" + "".join(f"{result:>7}" for result in results))
+  for family, count in sorted(counts.items()):
+    print(f"{family:10}{sum(count.values()):16}" + "".join(f"{count[result]:7}" for result in results))
+  for cause, keys in sorted(causes.items(), key=lambda each: -len(each[1])):
+    print(f"{len(keys):5} {cause}")
+    for key in keys[:None if args.all else 0]:
+      print(f"        {key}")
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  verbs = parser.add_subparsers(dest="verb", required=True)
+  run = verbs.add_parser("run")
+  run.add_argument("out", type=pathlib.Path)
+  run.add_argument("tests", type=pathlib.Path)
+  run.add_argument("files", nargs="+")
+  run.add_argument("--device", choices=("tpu", "cpu"), default="tpu")
+  run.add_argument("--ranks", type=int, default=4)
+  run.add_argument("--only", default="", help="regular expression of CLASS.TEST")
+  run.add_argument("--again", default="", help="results of tests to run again, separated by commas")
+  run.add_argument("--limit", type=int, default=120, help="seconds for a test")
+  report = verbs.add_parser("report")
+  report.add_argument("reference", type=pathlib.Path)
+  report.add_argument("rows", type=pathlib.Path)
+  report.add_argument("--all", action="store_true", help="list the tests of each cause")
+  args = parser.parse_args()
+  (_run if args.verb == "run" else _report)(args)
+
+
+if __name__ == "__main__":
+  main()
