@@ -70,6 +70,8 @@ KNOWS = {
     "sim/readers/options": CORE,
     "sim/readers/text": IR,
     "sim/readers": [*IR, "sim/readers/bytecode", "sim/readers/hlo", "sim/readers/text"],
+    "sim/mosaic/ir": [*IR, "sim/ir/print"],
+    "sim/mosaic/read": [*IR, "sim/readers/bytecode", "sim/readers/text", "sim/mosaic/ir"],
     "sim/passes": [*IR, "sim/ir/verify", "sim/passes/desugar", "sim/passes/rewrite"],
     "sim/passes/desugar": [*IR, "sim/passes/rewrite"],
     "sim/passes/attention": [*IR, "sim/passes/rewrite", "sim/work"],

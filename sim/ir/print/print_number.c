@@ -170,7 +170,7 @@ static void print_number_list(const mp_type_t *type, const char *data, size_t co
   }
 }
 
-void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t *out) {
+void mp_print_elements(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t *out) {
   const mp_type_t *type = attr->u.dense.type;
   size_t element_size = mp_dtype_size(type->dtype);
   size_t count = element_size == 0 ? 0 : attr->u.dense.size / element_size;
@@ -183,6 +183,11 @@ void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t 
     print_number_hex(attr->u.dense.data, attr->u.dense.size, out);
   else
     print_number_list(type, attr->u.dense.data, count, out);
-  mp_strbuf_puts(out, "> : ");
-  mp_type_print(type, out);
+  mp_strbuf_putc(out, '>');
+}
+
+void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t *out) {
+  mp_print_elements(attr, elide_elements, out);
+  mp_strbuf_puts(out, " : ");
+  mp_type_print(attr->u.dense.type, out);
 }

@@ -1,5 +1,6 @@
-// The parts of the printer; private to this folder. All append to a buffer, which remembers that
-// memory ran out, so that only the entry has to ask (mp_strbuf_t).
+// The parts of the printer; private to this folder and to the printer of Mosaic modules. All append
+// to a buffer, which remembers that memory ran out, so that only the entry has to ask
+// (mp_strbuf_t).
 #ifndef MINIPOD_SIM_IR_PRINT_PRINT_PARTS_H_
 #define MINIPOD_SIM_IR_PRINT_PRINT_PARTS_H_
 
@@ -11,8 +12,9 @@
 
 // Prints a number of the given floating-point format; `value` is that number as a double.
 void mp_print_float(mp_dtype_t dtype, double value, mp_strbuf_t *out);
-// Prints a constant, dense<...> : type.
+// Prints a constant, dense<...> : type, and without its type.
 void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t *out);
+void mp_print_elements(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t *out);
 
 // ---- print_names.c ----
 

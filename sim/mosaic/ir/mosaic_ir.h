@@ -206,7 +206,8 @@ struct mp_mosaic_block_s {
   uint32_t num_args;
   mp_mosaic_value_t *args;
   mp_mosaic_op_t *first, *last;
-  mp_mosaic_op_t *parent_op;  // NULL: a function's body
+  mp_mosaic_op_t *parent_op;     // NULL: a function's body
+  const mp_mosaic_func_t *func;  // whose body it is; NULL: a region of an op
 };
 
 struct mp_mosaic_func_s {
@@ -220,9 +221,11 @@ struct mp_mosaic_func_s {
   mp_mosaic_func_t *next;
 };
 
+enum { MP_MOSAIC_OLDEST_VERSION = 2, MP_MOSAIC_NEWEST_VERSION = 15 };
+
 typedef struct {
   mp_arena_t *arena;  // owned
-  int64_t version;    // of stable_mosaic
+  int64_t version;    // of stable_mosaic: MP_MOSAIC_NEWEST_VERSION, to which readers convert
   mp_str_t name;      // of the module, "" if it has none
   MP_QUEUE(mp_mosaic_func_t) funcs;
 } mp_mosaic_module_t;

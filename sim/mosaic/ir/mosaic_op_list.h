@@ -4,7 +4,7 @@
 // (-1: any); class. Readers refuse every other name. Semantics: the MLIR dialects arith, math,
 // vector, memref, scf and func, and the TPU dialect of jaxlib (jaxlib/mosaic/dialect/tpu).
 //
-// The class says what an op needs of whoever executes or prices it:
+// The class says what an op needs to be run or priced:
 //   SCALAR_OR_VECTOR  elementwise: operands and results are all scalars, or vectors of one shape
 //   VECTOR            makes vectors of vectors or scalars, without memory
 //   READ, WRITE       reads or writes memory at indices

@@ -44,7 +44,7 @@ static mp_status_t text_attrs_make_int(mp_text_t *t, mp_dtype_t dtype, const mp_
 }
 
 // -1.5 : f32. Without a type it is i64 or f64.
-static mp_status_t text_attrs_read_number(mp_text_t *t, const mp_attr_t **out_attr) {
+mp_status_t mp_text_number(mp_text_t *t, const mp_attr_t **out_attr) {
   bool negative = mp_text_accept(t, '-');
   mp_token_t token = t->tok;
   if (token.kind != MP_TOKEN_INTEGER && token.kind != MP_TOKEN_HEX && token.kind != MP_TOKEN_FLOAT)
@@ -141,7 +141,7 @@ static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype, const v
 }
 
 // array<i64: 1, 2>
-static mp_status_t text_attrs_read_array(mp_text_t *t, const mp_attr_t **out_attr) {
+mp_status_t mp_text_numbers(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_dtype_t dtype;
   MP_ARRAY(unsigned char) bytes = {0};
   mp_text_advance(t);
@@ -261,7 +261,7 @@ static mp_status_t text_attrs_read_word_attr(mp_text_t *t, const mp_attr_t **out
     *out_attr = unit;
     return NULL;
   }
-  if (mp_text_is_word(t, "array")) return text_attrs_read_array(t, out_attr);
+  if (mp_text_is_word(t, "array")) return mp_text_numbers(t, out_attr);
   if (mp_text_accept_word(t, "dense")) return mp_text_dense(t, out_attr);
   static const char *const unsupported[] = {"dense_resource", "sparse",  "opaque",  "affine_map",
                                             "affine_set",     "strided", "distinct"};
@@ -280,7 +280,7 @@ static mp_status_t text_attrs_read_attr(mp_text_t *t, const mp_attr_t **out_attr
     case MP_TOKEN_INTEGER:
     case MP_TOKEN_HEX:
     case MP_TOKEN_FLOAT:
-      return text_attrs_read_number(t, out_attr);
+      return mp_text_number(t, out_attr);
     case MP_TOKEN_SYMBOL:
       return text_attrs_read_symbol_ref(t, out_attr);
     case MP_TOKEN_HASH:
@@ -292,7 +292,7 @@ static mp_status_t text_attrs_read_attr(mp_text_t *t, const mp_attr_t **out_attr
     default:
       break;
   }
-  if (mp_text_is(t, '-')) return text_attrs_read_number(t, out_attr);
+  if (mp_text_is(t, '-')) return mp_text_number(t, out_attr);
   if (mp_text_is(t, '[')) return mp_text_array(t, mp_text_attr, out_attr);
   if (mp_text_is(t, '{')) return mp_text_dict(t, out_attr);
   if (mp_text_is(t, '(')) return text_attrs_read_type_attr(t, out_attr);

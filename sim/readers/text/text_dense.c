@@ -200,9 +200,9 @@ static mp_status_t text_dense_read_elements(mp_text_t *t, dense_t *d, size_t tex
   return text_dense_read_element(t, d->type->dtype, d->data);
 }
 
-static mp_status_t text_dense_read_type(mp_text_t *t, dense_t *d) {
+static mp_status_t text_dense_read_type(mp_text_t *t, mp_text_type_reader_t read_type, dense_t *d) {
   mp_token_t token = t->tok;
-  MP_RETURN_IF_ERROR(mp_text_type(t, &d->type));
+  MP_RETURN_IF_ERROR(read_type(t, &d->type));
   int64_t count;
   bool is_static = d->type->kind == MP_TYPE_TENSOR && mp_type_num_elements(d->type, &count);
   if (!is_static)
@@ -212,7 +212,8 @@ static mp_status_t text_dense_read_type(mp_text_t *t, dense_t *d) {
   return NULL;
 }
 
-mp_status_t mp_text_dense(mp_text_t *t, const mp_attr_t **out_attr) {
+mp_status_t mp_text_dense_of(mp_text_t *t, mp_text_type_reader_t read_type,
+                             const mp_attr_t **out_attr) {
   dense_t d = {0};
   bool splat;
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
@@ -221,7 +222,7 @@ mp_status_t mp_text_dense(mp_text_t *t, const mp_attr_t **out_attr) {
   MP_RETURN_IF_ERROR(text_dense_skip_elements(t));
   size_t text_size = (size_t)(t->last.start - first.start);
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
-  MP_RETURN_IF_ERROR(text_dense_read_type(t, &d));
+  MP_RETURN_IF_ERROR(text_dense_read_type(t, read_type, &d));
   mp_lexer_t behind = t->lex;
   mp_token_t next = t->tok;
   t->lex = elements;
@@ -241,4 +242,8 @@ mp_status_t mp_text_dense(mp_text_t *t, const mp_attr_t **out_attr) {
   attr->u.dense.splat = splat;
   *out_attr = attr;
   return NULL;
+}
+
+mp_status_t mp_text_dense(mp_text_t *t, const mp_attr_t **out_attr) {
+  return mp_text_dense_of(t, mp_text_type, out_attr);
 }

@@ -134,6 +134,7 @@ static mp_token_kind_t text_lexer_lex(mp_lexer_t *l) {
     case '=':
     case '?':
     case '*':
+    case '+':
       break;
     default:
       ++l->at;

@@ -1,4 +1,6 @@
-// The text reader's state and the functions that its files share; private to this folder.
+// The text reader's state and the functions that its files share; private to this folder and to
+// the reader of Mosaic's text (sim/mosaic/read), which shares what is MLIR's: tokens, scalars,
+// aliases, locations, scopes, numbers.
 //
 // The parser is a recursive descent with one token of look-ahead (`tok`). A function reads what its
 // comment shows, starting at `tok`, and leaves `tok` at the first token that it did not take. Text
@@ -30,12 +32,13 @@ typedef struct {
   mp_token_t value_token;  // the first token after the '='
   // UNREAD: the value was not needed yet. READING: it is being read further up the call stack, so
   // a use now means that the alias is defined by itself, which is an error. READ: the value is in
-  // one of `attr`, `type` and `loc`.
+  // one of `attr`, `type`, `loc` and `other`.
   enum { MP_ALIAS_UNREAD, MP_ALIAS_READING, MP_ALIAS_READ } state;
   uint64_t weight;  // the nodes that its value expands to, counted again at every use
   const mp_attr_t *attr;
   const mp_type_t *type;
   const mp_loc_t *loc;
+  const void *other;  // an attribute or type of another IR (sim/mosaic/read)
 } mp_text_alias_t;
 
 // The text of a name, shared by all values with this name: an inner region may reuse a name of an
@@ -52,8 +55,8 @@ typedef struct {
 
 // The definition of a name: an op's results or a block argument.
 typedef struct {
-  uint32_t name;        // index in `names`
-  mp_value_t **values;  // [count]
+  uint32_t name;       // index in `names`
+  const void *values;  // [count] pointers to values of the IR that is read
   uint32_t count;
   // One more than the index of the definition of the same name that this one hides; 0: none.
   uint32_t older;
@@ -198,6 +201,8 @@ MP_NODISCARD mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, si
 MP_NODISCARD mp_status_t mp_text_type(mp_text_t *t, const mp_type_t **out_type);
 // Whether a type begins at the current token.
 bool mp_text_is_type(const mp_text_t *t);
+// The dimensions of a type, each followed by 'x' ("4x?x"): appends them, MP_DYNAMIC for '?'.
+MP_NODISCARD mp_status_t mp_text_dims(mp_text_t *t, mp_text_ints_t *dims);
 // An element type: f32, complex<f32>.
 MP_NODISCARD mp_status_t mp_text_dtype(mp_text_t *t, mp_dtype_t *out_dtype);
 // The types in a function type. The lists are in scratch.
@@ -227,6 +232,10 @@ MP_NODISCARD mp_status_t mp_text_named_attr(mp_text_t *t, mp_str_t name, const m
 
 // Any attribute, or an alias of one.
 MP_NODISCARD mp_status_t mp_text_attr(mp_text_t *t, const mp_attr_t **out_attr);
+// A number, -1.5 : f32: INT, FLOAT or BOOL. Without a type it is i64 or f64.
+MP_NODISCARD mp_status_t mp_text_number(mp_text_t *t, const mp_attr_t **out_attr);
+// array<i64: 1, 2>: INTS, BOOLS for i1, DENSE for other types.
+MP_NODISCARD mp_status_t mp_text_numbers(mp_text_t *t, const mp_attr_t **out_attr);
 // A list of attributes that `read` reads, [x, y].
 MP_NODISCARD mp_status_t mp_text_array(mp_text_t *t,
                                        mp_status_t (*read)(mp_text_t *t,
@@ -243,6 +252,10 @@ MP_NODISCARD mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict);
 
 // A constant, <elements> : T, from behind the word `dense`.
 MP_NODISCARD mp_status_t mp_text_dense(mp_text_t *t, const mp_attr_t **out_attr);
+// The same for a type that `read_type` reads, as the tensor type that has its elements.
+typedef mp_status_t (*mp_text_type_reader_t)(mp_text_t *t, const mp_type_t **out_type);
+MP_NODISCARD mp_status_t mp_text_dense_of(mp_text_t *t, mp_text_type_reader_t read_type,
+                                          const mp_attr_t **out_attr);
 
 // ---- text_structs.c ----
 
@@ -294,14 +307,15 @@ typedef struct {
 mp_text_scope_t mp_text_open_scope(mp_text_t *t, bool isolated);
 // Ends the region that began with `scope`.
 void mp_text_close_scope(mp_text_t *t, mp_text_scope_t scope);
-// Lets a name stand for `values`, which must stay valid; an error at `name` when the innermost
-// region defines it already.
-MP_NODISCARD mp_status_t mp_text_define(mp_text_t *t, const mp_token_t *name, mp_value_t **values,
+// Lets a name stand for `values`, an array of `count` pointers, which must stay valid; an error at
+// `name` when the innermost region defines it already.
+MP_NODISCARD mp_status_t mp_text_define(mp_text_t *t, const mp_token_t *name, const void *values,
                                         uint32_t count);
 // Whether a visible definition of this name exists.
 bool mp_text_is_defined(const mp_text_t *t, mp_str_t name);
-// Takes %name or %name#k: the first or the k-th (counted from 0) of the values of that name.
-MP_NODISCARD mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value);
+// Takes %name or %name#k: the first or the k-th (counted from 0) of the values of that name, which
+// is written to `*out_value`, a pointer of the values' type.
+MP_NODISCARD mp_status_t mp_text_use(mp_text_t *t, void *out_value);
 
 // ---- text_ops.c ----
 

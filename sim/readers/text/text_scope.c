@@ -58,7 +58,7 @@ static const mp_text_def_t *text_scope_find(const mp_text_t *t, mp_str_t name) {
   return &t->defs.items[known->newest - 1];
 }
 
-mp_status_t mp_text_define(mp_text_t *t, const mp_token_t *name, mp_value_t **values,
+mp_status_t mp_text_define(mp_text_t *t, const mp_token_t *name, const void *values,
                            uint32_t count) {
   const uint64_t hash = text_scope_hash(t, name->text);
   mp_text_name_t *known = text_scope_find_name(t, hash, name->text);
@@ -76,7 +76,7 @@ bool mp_text_is_defined(const mp_text_t *t, mp_str_t name) {
   return text_scope_find(t, name) != NULL;
 }
 
-mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value) {
+mp_status_t mp_text_use(mp_text_t *t, void *out_value) {
   if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "a value '%name'");
   const mp_text_def_t *def = text_scope_find(t, t->tok.text);
   if (def == NULL)
@@ -100,6 +100,6 @@ mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value) {
                          "%%%.*s has %u values", MP_STR_ARG(t->names.items[def->name].text),
                          def->count);
   if (numbered) mp_text_advance(t);
-  *out_value = def->values[index];
+  memcpy(out_value, (const char *)def->values + index * sizeof(void *), sizeof(void *));
   return NULL;
 }

@@ -116,7 +116,7 @@ static mp_status_t text_types_read_quant(mp_text_t *t, const mp_quant_t **out_qu
 
 // A list of dimensions cannot be read as tokens ("0x3xf32" would begin with a hexadecimal number),
 // so it is read character by character: "4x?x", up to the element type.
-static mp_status_t text_types_read_dims(mp_text_t *t, mp_text_ints_t *dims) {
+mp_status_t mp_text_dims(mp_text_t *t, mp_text_ints_t *dims) {
   const char *at = t->tok.start, *end = t->lex.end;
   while (at < end && ((*at >= '0' && *at <= '9') || *at == '?')) {
     int64_t dim = 0;
@@ -192,7 +192,7 @@ static mp_status_t text_types_read_shaped(mp_text_t *t, mp_type_kind_t kind,
     ++t->lex.at;
     t->tok = mp_lexer_next(&t->lex);
   } else {
-    MP_RETURN_IF_ERROR(text_types_read_dims(t, &dims));
+    MP_RETURN_IF_ERROR(mp_text_dims(t, &dims));
   }
   type->rank = dims.count;
   type->dims = mp_arena_copy(t->arena, dims.items, dims.count * sizeof(int64_t));

@@ -1,0 +1,98 @@
+// The table of ops, and what is asked of modules and ops.
+#include "sim/mosaic/ir/mosaic_ir.h"
+
+#include <stdarg.h>
+
+#include "sim/base/assert.h"
+
+// ---- the table ----
+
+static const mp_mosaic_op_info_t g_ops[MP_MOSAIC_OP_COUNT] = {
+#define MOSAIC_ROW(name, text, operands, results, regions, op_class) \
+  [MP_MOSAIC_##name] = {text, operands, results, regions, MP_MOSAIC_CLASS_##op_class},
+    MP_MOSAIC_OPS(MOSAIC_ROW)
+#undef MOSAIC_ROW
+};
+
+const mp_mosaic_op_info_t *mp_mosaic_op_info(mp_mosaic_opcode_t code) {
+  MP_ASSERT((unsigned)code < MP_MOSAIC_OP_COUNT);
+  return &g_ops[code];
+}
+
+bool mp_mosaic_opcode_from_name(mp_str_t name, mp_mosaic_opcode_t *out_code) {
+  static const char prefix[] = "stable_mosaic.";
+  if (mp_str_starts_with(name, prefix)) {
+    name.data += sizeof(prefix) - 1;
+    name.size -= sizeof(prefix) - 1;
+  }
+  for (int code = 0; code < MP_MOSAIC_OP_COUNT; ++code) {
+    if (!mp_str_is(name, g_ops[code].name)) continue;
+    *out_code = (mp_mosaic_opcode_t)code;
+    return true;
+  }
+  return false;
+}
+
+// ---- modules ----
+
+void mp_mosaic_module_release(mp_mosaic_module_t *module) {
+  // The module lies in its own arena.
+  if (module != NULL) mp_arena_release(module->arena);
+}
+
+const mp_mosaic_func_t *mp_mosaic_find_func(const mp_mosaic_module_t *module, mp_str_t name) {
+  for (const mp_mosaic_func_t *func = module->funcs.first; func != NULL; func = func->next)
+    if (mp_str_equal(func->name, name)) return func;
+  return NULL;
+}
+
+// ---- attributes ----
+
+const mp_mosaic_attr_t *mp_mosaic_attr(const mp_mosaic_named_t *items, uint32_t count,
+                                       const char *name) {
+  for (uint32_t i = 0; i < count; ++i)
+    if (mp_str_is(items[i].name, name)) return items[i].value;
+  return NULL;
+}
+
+int64_t mp_mosaic_op_int(const mp_mosaic_op_t *op, const char *name, int64_t when_absent) {
+  const mp_mosaic_attr_t *attr = mp_mosaic_op_attr(op, name);
+  if (attr == NULL || (attr->kind != MP_MOSAIC_INT && attr->kind != MP_MOSAIC_BOOL))
+    return when_absent;
+  return attr->i64;
+}
+
+// ---- errors ----
+
+static const mp_mosaic_func_t *mosaic_ir_func_of(const mp_mosaic_op_t *op) {
+  const mp_mosaic_block_t *block = op->parent;
+  while (block != NULL && block->parent_op != NULL) block = block->parent_op->parent;
+  return block != NULL ? block->func : NULL;
+}
+
+mp_status_t mp_mosaic_op_error(const mp_mosaic_op_t *op, mp_status_code_t code, const char *format,
+                               ...) {
+  va_list args;
+  va_start(args, format);
+  mp_status_t plain = mp_status_vmake(code, format, args);
+  va_end(args);
+  if (plain == mp_status_out_of_memory()) return plain;  // must keep its own code
+  mp_strbuf_t where;
+  mp_strbuf_init(&where);
+  mp_strbuf_puts(&where, mp_mosaic_op_info(op->code)->name);
+  if (op->loc != NULL && op->loc->kind != MP_LOC_UNKNOWN) {
+    mp_strbuf_puts(&where, ", ");
+    mp_loc_describe(op->loc, &where);
+  }
+  const mp_mosaic_func_t *func = mosaic_ir_func_of(op);
+  if (func != NULL) {
+    mp_strbuf_puts(&where, " (");
+    mp_strbuf_put_visible(&where, func->name);
+    mp_strbuf_putc(&where, ')');
+  }
+  mp_status_t full =
+      mp_status_make(code, "%s [%s]", mp_status_message(plain), mp_strbuf_text(&where));
+  mp_strbuf_deinit(&where);
+  mp_status_release(plain);
+  return full;
+}
