@@ -43,6 +43,9 @@ MP_NODISCARD mp_status_t mp_parcel_receive_any(mp_memory_t *memory, mp_dtype_t d
                                                mp_buffer_t **out_buffer);
 // mp_parcel_send to the receiver that made the ticket. If this fails at once, the receiver gets the
 // error too, if it can be reached. INVALID_ARGUMENT for bytes that are no ticket.
+//
+// With a ticket that something was sent with before, it fails with FAILED_PRECONDITION, and so do
+// all receivers with tickets on that device, because any of them may be the one that is meant.
 MP_NODISCARD mp_status_t mp_parcel_send_to(mp_buffer_t *buffer, const mp_parcel_ticket_t *ticket,
                                            mp_event_t **out_sent);
 // Ends the wait of this process's receiver that made the ticket, with `error` (consumed). No effect

@@ -90,23 +90,25 @@ static mp_status_t parcel_send_check(mp_client_t *client, uint64_t target) {
   return NULL;
 }
 
-// Sends to the device `target`. With `tells`, the receiver gets the error of this call.
-static mp_status_t parcel_send(mp_buffer_t *buffer, uint32_t target,
-                               const mp_parcel_address_t *address, bool tells,
-                               mp_event_t **out_sent) {
-  mp_client_t *client = mp_device_client(mp_memory_device(mp_buffer_memory(buffer)));
-  mp_post_t *post = NULL;
-  MP_RETURN_IF_ERROR(mp_post_get(client->world, &post));
+// A parcel for the device `target`, without contents.
+static parcel_send_t parcel_send_begin(mp_client_t *client, const mp_buffer_t *buffer,
+                                       uint32_t target, const mp_parcel_address_t *address) {
+  return (parcel_send_t){
+      .world = client->world,
+      .to = (uint32_t)mp_device_info(mp_client_device(client, target))->process_index,
+      .envelope = {.channel = MP_CHANNEL_PARCELS,
+                   .words = {MP_OK, (uint32_t)mp_buffer_type(buffer)->dtype},
+                   .key = {address->client, address->key, address->devices}}};
+}
+
+// Sends this parcel to the device `target`.
+static mp_status_t parcel_send(mp_client_t *client, mp_buffer_t *buffer, uint32_t target,
+                               const parcel_send_t *begun, mp_event_t **out_sent) {
   parcel_send_t *send = mp_calloc(1, sizeof(*send));
   MP_RETURN_IF_NULL(send);
-  send->world = client->world;
-  send->to = (uint32_t)mp_device_info(mp_client_device(client, target))->process_index;
-  send->envelope = (mp_envelope_t){.channel = MP_CHANNEL_PARCELS,
-                                   .words = {MP_OK, (uint32_t)mp_buffer_type(buffer)->dtype},
-                                   .key = {address->client, address->key, address->devices}};
+  *send = *begun;
   mp_status_t status = parcel_send_start(client, buffer, target, send, out_sent);
   if (status != NULL) {
-    if (tells) parcel_send_tell(send, status);
     mp_payload_release(send->payload);
     mp_event_release(send->sent);
     mp_free(send);
@@ -118,11 +120,14 @@ mp_status_t mp_parcel_send(mp_buffer_t *buffer, uint32_t target, int64_t key,
                            mp_event_t **out_sent) {
   mp_device_t *device = mp_memory_device(mp_buffer_memory(buffer));
   mp_client_t *client = mp_device_client(device);
+  mp_post_t *post = NULL;
   MP_RETURN_IF_ERROR(parcel_send_check(client, target));
+  MP_RETURN_IF_ERROR(mp_post_get(client->world, &post));
   const mp_parcel_address_t address = {.client = mp_endpoint_launch_key(client->endpoint, 0),
                                        .key = (uint64_t)key,
                                        .devices = mp_device_id(device) | (uint64_t)target << 32};
-  return parcel_send(buffer, target, &address, false, out_sent);
+  const parcel_send_t send = parcel_send_begin(client, buffer, target, &address);
+  return parcel_send(client, buffer, target, &send, out_sent);
 }
 
 mp_status_t mp_parcel_send_to(mp_buffer_t *buffer, const mp_parcel_ticket_t *ticket,
@@ -131,7 +136,14 @@ mp_status_t mp_parcel_send_to(mp_buffer_t *buffer, const mp_parcel_ticket_t *tic
     return mp_status_make(MP_INVALID_ARGUMENT, "the receiver's descriptor is not minipod's");
   }
   mp_client_t *client = mp_device_client(mp_memory_device(mp_buffer_memory(buffer)));
+  mp_post_t *post = NULL;
   MP_RETURN_IF_ERROR(parcel_send_check(client, ticket->target));
+  MP_RETURN_IF_ERROR(mp_post_get(client->world, &post));
+  const uint32_t target = (uint32_t)ticket->target;
   const mp_parcel_address_t address = mp_parcel_ticket_address(ticket);
-  return parcel_send(buffer, (uint32_t)ticket->target, &address, true, out_sent);
+  const parcel_send_t send = parcel_send_begin(client, buffer, target, &address);
+  mp_status_t status = mp_post_use_ticket(post, send.to, ticket->key);
+  if (status == NULL) status = parcel_send(client, buffer, target, &send, out_sent);
+  if (status != NULL) parcel_send_tell(&send, status);
+  return status;
 }

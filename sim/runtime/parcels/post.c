@@ -1,5 +1,6 @@
 #include "sim/runtime/parcels/post.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
+#include "sim/runtime/parcels/tickets.h"
 #include "sim/runtime/remote/router.h"
 
 static const double k_finish_seconds = 30;
@@ -29,6 +31,8 @@ struct mp_post_s {
   receiver_list_t ready;  // their packet or error has come, or their deadline has passed
   double wakes_at;        // the earliest deadline that the sleeping thread knows
   mp_status_t *losses;    // [size of the world] why a rank sends no more; NULL: it is alive
+  mp_tickets_t *used;     // [size of the world] of each rank's tickets: something was sent with it
+  mp_tickets_t ended;     // of this process: the receive got no parcel, and one may still come
 };
 
 // Post offices live as long as their worlds, as routers do.
@@ -55,6 +59,9 @@ static bool post_is_for(const mp_packet_t *packet, const mp_parcel_receiver_t *r
 
 static void post_make_ready(mp_post_t *post, mp_parcel_receiver_t *receiver) {
   mp_lock_assert_held(&post->lock);
+  if (receiver->packet == NULL && receiver->from == MP_PARCEL_FROM_ANY) {
+    mp_status_ignore(mp_tickets_add(&post->ended, receiver->address.key));
+  }
   MP_QUEUE_PUSH(&post->ready, receiver, next);
   pthread_cond_signal(&post->changed);
 }
@@ -72,6 +79,56 @@ static mp_packet_t *post_take_early(mp_post_t *post, const mp_parcel_receiver_t 
   }
   post->early = rest;
   return found;
+}
+
+// Whether the packet was sent with a ticket of this receiver's client and device.
+static bool post_is_ticket_for(const mp_packet_t *packet, const mp_parcel_receiver_t *receiver) {
+  return packet->envelope.key[0] == receiver->address.client &&
+         packet->envelope.key[2] == receiver->address.devices &&
+         receiver->from == MP_PARCEL_FROM_ANY;
+}
+
+// A ticket has a receiver before anything can be sent with it. So with this packet, its sender
+// repeats a ticket, and any receiver of the device may be the one that it is meant for.
+static mp_status_t post_repeated(const mp_packet_t *packet) {
+  const bool has_text = packet->envelope.words[0] != MP_OK && packet->data != NULL;
+  if (has_text) {
+    return mp_status_make(mp_status_code_of_number(packet->envelope.words[0]), "%.*s",
+                          mp_str_precision(packet->bytes), (const char *)packet->data);
+  }
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "process %" PRIu32 " has sent an array to device %" PRIu64
+                        " with the descriptor of a receive that has its array already: it is not "
+                        "known which receive of the device this one is for",
+                        packet->from, packet->envelope.key[2] >> 32);
+}
+
+// Ends the waits of all receivers that the packet may be meant for, and keeps it for later ones.
+static void post_end_all(mp_post_t *post, mp_packet_t *packet) {
+  if (mp_tickets_have(&post->ended, packet->envelope.key[1])) {
+    mp_packet_release(packet);
+    return;
+  }
+  receiver_list_t all = post->waiting;
+  post->waiting = (receiver_list_t){0};
+  for (mp_parcel_receiver_t *receiver; (receiver = all.first) != NULL;) {
+    MP_QUEUE_POP(&all, next);
+    if (post_is_ticket_for(packet, receiver)) {
+      receiver->error = post_repeated(packet);
+      post_make_ready(post, receiver);
+    } else {
+      MP_QUEUE_PUSH(&post->waiting, receiver, next);
+    }
+  }
+  mp_packet_list_push(&post->early, packet);
+}
+
+// The error of a receiver that comes after a repeated ticket; NULL: there was none.
+static mp_status_t post_find_repeated(const mp_post_t *post, const mp_parcel_receiver_t *receiver) {
+  for (const mp_packet_t *packet = post->early.first; packet != NULL; packet = packet->next) {
+    if (post_is_ticket_for(packet, receiver)) return post_repeated(packet);
+  }
+  return NULL;
 }
 
 // Makes the receiver of this packet ready or, without a packet, all receivers that await one from
@@ -95,7 +152,12 @@ static void post_match(mp_post_t *post, mp_packet_t *packet, uint32_t lost_rank)
       MP_QUEUE_PUSH(&post->waiting, receiver, next);
     }
   }
-  if (!is_taken) mp_packet_list_push(&post->early, packet);
+  if (is_taken) return;
+  if ((uint32_t)packet->envelope.key[2] == MP_PARCEL_FROM_ANY) {
+    post_end_all(post, packet);
+  } else {
+    mp_packet_list_push(&post->early, packet);
+  }
 }
 
 // Makes the receivers ready whose deadline has passed, and returns the next deadline.
@@ -139,6 +201,7 @@ static void post_return(void *context, uint32_t rank, uint64_t incarnation) {
   mp_lock(&post->lock);
   mp_status_release(post->losses[rank]);
   post->losses[rank] = NULL;
+  mp_tickets_clear(&post->used[rank]);
   mp_packet_list_drop_from(&post->early, rank);
   mp_unlock(&post->lock);
 }
@@ -147,7 +210,7 @@ void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
   receiver->next = NULL;
   mp_lock(&post->lock);
   receiver->packet = post_take_early(post, receiver);
-  receiver->error = NULL;
+  receiver->error = receiver->packet == NULL ? post_find_repeated(post, receiver) : NULL;
   if (receiver->packet == NULL && receiver->from != MP_PARCEL_FROM_ANY &&
       post->losses[receiver->from] != NULL) {
     receiver->error = mp_status_retain(post->losses[receiver->from]);
@@ -161,6 +224,19 @@ void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
     if (receiver->deadline < post->wakes_at) pthread_cond_signal(&post->changed);
   }
   mp_unlock(&post->lock);
+}
+
+mp_status_t mp_post_use_ticket(mp_post_t *post, uint32_t rank, uint64_t number) {
+  mp_lock(&post->lock);
+  const bool is_repeated = mp_tickets_have(&post->used[rank], number);
+  mp_status_t status = is_repeated ? NULL : mp_tickets_add(&post->used[rank], number);
+  mp_unlock(&post->lock);
+  if (!is_repeated) return status;
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "process %" PRIu32 " sends two arrays to process %" PRIu32
+                        " with the descriptor of one receive: it is not known which receive the "
+                        "second one is for",
+                        mp_world_rank(post->world), rank);
 }
 
 void mp_post_cancel(mp_post_t *post, const mp_parcel_address_t *address, mp_status_t error) {
@@ -237,7 +313,11 @@ static void post_on_exit_status(int status, void *context) {
 }
 
 static void post_free(mp_post_t *post) {
-  for (uint32_t i = 0; i < mp_world_size(post->world); ++i) mp_status_release(post->losses[i]);
+  for (uint32_t i = 0; i < mp_world_size(post->world); ++i) {
+    mp_status_release(post->losses[i]);
+    mp_tickets_clear(&post->used[i]);
+  }
+  mp_tickets_clear(&post->ended);
   mp_packet_list_clear(&post->early);
   pthread_cond_destroy(&post->changed);
   mp_lock_deinit(&post->lock);
@@ -245,10 +325,13 @@ static void post_free(mp_post_t *post) {
 }
 
 static mp_status_t post_make(mp_world_t *world, mp_post_t **out_post) {
-  mp_post_t *post = mp_calloc(1, sizeof(*post) + mp_world_size(world) * sizeof(mp_status_t));
+  const size_t size = mp_world_size(world);
+  mp_post_t *post =
+      mp_calloc(1, sizeof(*post) + size * (sizeof(mp_tickets_t) + sizeof(mp_status_t)));
   MP_RETURN_IF_NULL(post);
   post->world = world;
-  post->losses = (mp_status_t *)(post + 1);
+  post->used = (mp_tickets_t *)(post + 1);
+  post->losses = (mp_status_t *)(post->used + size);
   mp_lock_init(&post->lock, MP_LOCK_POST);
   mp_clock_cond_init(&post->changed);
   mp_status_t status = post_start(post);

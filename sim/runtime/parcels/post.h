@@ -54,6 +54,9 @@ typedef struct mp_post_s mp_post_t;
 MP_NODISCARD mp_status_t mp_post_get(mp_world_t *world, mp_post_t **out_post);
 // Hands over a receiver, which the office owns until it calls `take`.
 void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver);
+// Notes that something is sent with this ticket of the rank. FAILED_PRECONDITION, with both ranks,
+// if something was sent with it before; RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_post_use_ticket(mp_post_t *post, uint32_t rank, uint64_t number);
 // Ends the wait of the receiver with this address, if it still waits. Consumes `error`.
 void mp_post_cancel(mp_post_t *post, const mp_parcel_address_t *address, mp_status_t error);
 // The number of parcels that this process is copying, in all worlds. The exit handler polls it. A

@@ -255,6 +255,66 @@ static void tickets_are_for_any_sender(void **state) {
   stop_pods(&pods);
 }
 
+// Fails, and names both processes.
+static void send_again(const pods_t *pods, uint32_t from, const mp_parcel_ticket_t *ticket) {
+  mp_buffer_t *buffer = make(pods, from, 5, 0);
+  mp_event_t *sent = NULL;
+  assert_status(mp_parcel_send_to(buffer, ticket, &sent), MP_FAILED_PRECONDITION,
+                "process 0 sends two arrays to process 1 with the descriptor of one receive");
+  mp_buffer_release(buffer);
+}
+
+static void a_repeated_ticket_ends_all_waits_of_its_device(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 3, 1, k_options);
+  mp_parcel_ticket_t tickets[5];
+  mp_buffer_t *waiting[5];
+  for (uint32_t i = 0; i < 4; ++i) waiting[i] = await_any(&pods, 2, 5, &tickets[i]);
+  waiting[4] = await_any(&pods, 3, 5, &tickets[4]);
+  send_to(&pods, 0, &tickets[0], 5, 10);
+  expect(waiting[0], 5, 10);
+  send_again(&pods, 0, &tickets[0]);
+  for (uint32_t i = 1; i < 4; ++i) {
+    expect_error(waiting[i], MP_FAILED_PRECONDITION, "process 0 sends two arrays to process 1");
+  }
+  // The parcels of these come too late; another device, and known senders, are not affected.
+  send_to(&pods, 0, &tickets[2], 5, 0);
+  send_to(&pods, 4, &tickets[4], 5, 20);
+  expect(waiting[4], 5, 20);
+  mp_buffer_t *known = await(&pods, 2, 5, 0, 1);
+  mp_buffer_t *buffer = make(&pods, 0, 5, 30);
+  send(buffer, 2, 1);
+  expect(known, 5, 30);
+  mp_buffer_release(buffer);
+  // A later receive may be the one that was meant.
+  mp_parcel_ticket_t late;
+  expect_error(await_any(&pods, 2, 5, &late), MP_FAILED_PRECONDITION, "sends two arrays");
+  stop_pods(&pods);
+}
+
+static void two_senders_may_not_share_a_ticket(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 3, 1, k_options);
+  mp_parcel_ticket_t tickets[2];
+  mp_buffer_t *waiting[2];
+  for (uint32_t i = 0; i < 2; ++i) waiting[i] = await_any(&pods, 2, 5, &tickets[i]);
+  send_to(&pods, 0, &tickets[0], 5, 10);
+  expect(waiting[0], 5, 10);
+  send_to(&pods, 4, &tickets[0], 5, 20);
+  expect_error(waiting[1], MP_FAILED_PRECONDITION,
+               "process 2 has sent an array to device 2 with the descriptor of a receive that has "
+               "its array already");
+  tickets[0].key = UINT64_MAX;
+  mp_buffer_t *buffer = make(&pods, 0, 5, 0);
+  mp_event_t *sent = NULL;
+  assert_status(mp_parcel_send_to(buffer, &tickets[0], &sent), MP_INVALID_ARGUMENT,
+                "no receive has the number");
+  mp_buffer_release(buffer);
+  stop_pods(&pods);
+}
+
 static void a_lost_process_may_be_the_sender(void **state) {
   (void)state;
   pods_t pods;
@@ -298,6 +358,8 @@ int main(void) {
       cmocka_unit_test(a_lost_process_sends_nothing),
       cmocka_unit_test(no_device_sends),
       cmocka_unit_test(tickets_are_for_any_sender),
+      cmocka_unit_test(a_repeated_ticket_ends_all_waits_of_its_device),
+      cmocka_unit_test(two_senders_may_not_share_a_ticket),
       cmocka_unit_test(a_lost_process_may_be_the_sender),
       cmocka_unit_test(a_process_alone_gets_an_error),
   };
