@@ -177,6 +177,7 @@ static void world_take_goodbye(mp_world_t *world, const mp_packet_t *packet) {
   mp_world_peer_name(world, from, name);
   mp_lock(&world->lock);
   world->peers[from].has_left = true;
+  world->peers[from].has_succeeded = exit_status == 0;
   world->peers[from].skips_end = packet->envelope.words[2] != 0;
   mp_unlock(&world->lock);
   mp_world_lose(world, from,
@@ -247,6 +248,19 @@ void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
   // After the loss, and before the bell: the thread that clears the flag finds the loss.
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) atomic_store(&world->channels[i].has_news, true);
   mp_world_ring(world);
+}
+
+mp_status_t mp_world_failure(mp_world_t *world) {
+  mp_status_t failure = NULL;
+  mp_lock(&world->lock);
+  for (uint32_t rank = 0; rank < world->size && failure == NULL; ++rank) {
+    const mp_peer_state_t *peer = &world->peers[rank];
+    if (atomic_load(&peer->is_gone) && !peer->has_succeeded) {
+      failure = mp_status_retain(atomic_load(&peer->why));
+    }
+  }
+  mp_unlock(&world->lock);
+  return failure;
 }
 
 void mp_world_attach(mp_world_t *world, uint32_t number, const mp_handler_t *handler) {

@@ -84,6 +84,10 @@ MP_NODISCARD mp_status_t mp_world_send(mp_world_t *world, uint32_t to,
 // which are notified, wait for it when they end.
 void mp_world_note_silent(mp_world_t *world, uint32_t rank);
 
+// The reason why a process of the job sends no more, unless it has exited with success; NULL: there
+// is no such process.
+MP_NODISCARD mp_status_t mp_world_failure(mp_world_t *world);
+
 // ---- Receiving ----
 
 typedef struct mp_packet_s mp_packet_t;

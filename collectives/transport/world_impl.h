@@ -64,6 +64,7 @@ typedef struct {
   atomic_bool is_gone;
   atomic_bool is_silent;  // mp_world_note_silent
   bool has_left;          // it has said goodbye; under the world's lock
+  bool has_succeeded;     // it has left with exit status 0; likewise
   bool skips_end;         // it skips the meeting at its end (mp_world_skip_end); likewise
   // The reason, written before is_gone. For a restarted process it is kept elsewhere, for threads
   // that were just reading it.

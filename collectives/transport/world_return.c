@@ -191,6 +191,7 @@ void mp_world_take_back(mp_world_t *world, const mp_knock_t *knock, mp_transport
   world->bygones = bygone;
   peer->incarnation = knock->incarnation;
   peer->has_left = false;
+  peer->has_succeeded = false;
   peer->skips_end = false;
   atomic_store(&peer->is_silent, false);
   // From here on packets go to the newcomer. A thread that has just seen the loss and finds no

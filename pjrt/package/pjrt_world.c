@@ -43,6 +43,11 @@ const char *minipod_tell_world(const char *text, char *out_text, size_t capacity
   return mp_pjrt_text(pjrt_world_tell(text, out_text, capacity));
 }
 
+const char *minipod_world_failure(void) {
+  mp_world_t *world = mp_world_joined();
+  return world == NULL ? NULL : mp_pjrt_text(mp_world_failure(world));
+}
+
 bool minipod_leave_world(bool has_failed) {
   if (!has_failed) mp_parcels_finish();
   if (!mp_leave_is_quick()) return false;

@@ -10,6 +10,10 @@
 // alone gets its own text. Returns NULL, or an error message.
 MP_EXPORT const char *minipod_tell_world(const char *text, char *out_text, size_t capacity);
 
+// Why a process of the job has failed ("UNAVAILABLE: process 1 (pid 4711 on host a) has ended
+// unexpectedly"), or NULL: none has, or this process is alone.
+MP_EXPORT const char *minipod_world_failure(void);
+
 // Called when the process is about to end and launches nothing more. In a job without a launcher it
 // notifies the other processes now, not at its very end, before which it may have to wait for them.
 // First it does its part of its launches, unless `has_failed`. True: a process is lost, and no
