@@ -47,6 +47,10 @@ class Job:
     def create_process_group(store, rank, size, timeout):
       if size > 1 and not os.environ.get(_ADDRESSES):
         self._set(_exchange(store, rank, size), rank)
+      if size > 1:
+        from minipod import torch_tpu_store
+
+        store = torch_tpu_store.ordered(store)
       return create(store, rank, size, timeout)
 
     distributed.create_process_group = create_process_group

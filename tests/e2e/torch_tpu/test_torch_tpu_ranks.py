@@ -105,6 +105,101 @@ def rank_main(rank):
   assert all("[6.0, 6.0, 6.0]" in text for text in texts), texts
 
 
+# ---- From one rank to another ----
+
+SENDS = """
+def full(value, *shape):
+  return torch.full(shape or (3,), float(value), device="tpu")
+
+def send(source, target, value, *shape, rank, tag=0, group=None):
+  if rank == source:
+    dist.send(full(value, *shape), target, tag=tag, group=group)
+  if rank == target:
+    got = full(-1, *shape)
+    dist.recv(got, source, tag=tag, group=group)
+    assert torch.equal(got.cpu(), full(value, *shape).cpu()), (source, target, value, got)
+
+def repeated(rank):
+  for i in range(10):
+    send(0, 1, i, rank=rank)
+    send(1, 0, i + 0.5, rank=rank)
+    send(0, 1, i + 0.25, 5, i + 1, rank=rank)
+    send(0, 2, i, 5, rank=rank, tag=1)
+    send(2, 3, i, rank=rank)
+
+def receiver_is_ahead(rank):
+  if rank == 1:
+    many = [full(-1, i + 1) for i in range(5)]
+    works = [dist.irecv(x, 0) for x in many]
+    dist.barrier()
+    for work in works:
+      work.wait()
+    assert [x.tolist() for x in many] == [[float(i)] * (i + 1) for i in range(5)], many
+  else:
+    dist.barrier()
+  for i in range(5 if rank == 0 else 0):
+    dist.isend(full(i, i + 1), 1)
+
+def batches(rank):
+  after, before = (rank + 1) % 4, (rank - 1) % 4
+  for i in range(4):
+    x, y = full(-1, i + 1), full(-1)
+    works = dist.batch_isend_irecv([
+        dist.P2POp(dist.irecv, x, before), dist.P2POp(dist.irecv, y, after),
+        dist.P2POp(dist.isend, full(10 * i + rank, i + 1), after), dist.P2POp(dist.isend, full(100 * i + rank), before)])
+    for work in works:
+      work.wait()
+    assert x.tolist() == [10.0 * i + before] * (i + 1) and y.tolist() == [100.0 * i + after] * 3, (x, y)
+
+def objects(rank):
+  for i in range(3):
+    if rank == 0:
+      dist.send_object_list([{"a": i}, "b" * 100 * i], 3)
+    if rank == 3:
+      got = [None, None]
+      dist.recv_object_list(got, 0)
+      assert got == [{"a": i}, "b" * 100 * i], got
+
+def groups(rank):
+  every = [dist.new_group([0, 2]), dist.new_group([1, 3])]
+  for i in range(3):
+    send(rank % 2, rank % 2 + 2, i, rank=rank, group=every[rank % 2])
+    send(rank % 2 + 2, rank % 2, i, rank=rank, group=every[rank % 2])
+
+def rank_main(rank):
+  for case in (repeated, receiver_is_ahead, batches, objects, groups):
+    case(rank)
+    dist.barrier()
+"""
+
+
+def test_sends_of_one_pair_arrive_in_order():
+  codes, texts = forked(SENDS)
+  assert codes == [0] * 4, texts
+
+
+def test_a_send_whose_receiver_dies_ends():
+  codes, texts = forked("""
+def rank_main(rank):
+  x = torch.ones(3, device="tpu")
+  dist.all_reduce(x)
+  x.sum().item()
+  if rank == 3:
+    time.sleep(1)
+    os._exit(3)
+  begin = time.time()
+  try:
+    dist.send(x, 3)
+  except RuntimeError as error:
+    os.write(1, f"after {time.time() - begin:.2f} s: {error}".encode())
+    os._exit(0)
+""")
+  assert codes == [0, 0, 0, 3], texts
+  for text in texts[:3]:
+    found = re.search(r"after ([\d.]+) s: .*process 3 .*has waited in a send for its receiver", text, re.S)
+    assert found and float(found[1]) < 3, text
+
+
 DEATHS = """
 import random
 random.seed({seed})

@@ -195,6 +195,20 @@ def send_and_receive(rank, count):
   return near(out, value(rank - 1))
 
 
+def repeated_sends(rank, count):
+  """Between the first and the last rank, which two hosts put on different ones, in both directions."""
+  last, results = count - 1, []
+  for i in range(5):
+    for source, target, x in ((0, last, value(i, 10 * i + 1)), (last, 0, value(i + 0.5)), (0, last, value(i + 0.75))):
+      if rank == source:
+        dist.send(x.to(DEVICE), target)
+      if rank == target:
+        out = torch.empty_like(x, device=DEVICE)
+        dist.recv(out, source)
+        results.append(near(out, x))
+  return results
+
+
 def send_object_list(rank, count):
   if rank == 0:
     dist.send_object_list([{"a": 1}, "b"], count - 1)
@@ -295,8 +309,8 @@ CASES |= {f"all_reduce {dtype}": all_reduce("SUM", getattr(torch, dtype))
 CASES |= {case.__name__: case for case in (
     all_gather, all_gather_into_tensor, reduce_scatter_tensor, reduce_scatter, all_to_all_single, all_to_all, broadcast,
     scatter, gather, asynchronous, functional_collectives, groups, mesh, barrier, all_gather_object,
-    broadcast_object_list, scatter_object_list, gather_object, send_and_receive, send_object_list, data_parallel,
-    fully_sharded, distributed_tensor, distributed_checkpoint, compiled)}
+    broadcast_object_list, scatter_object_list, gather_object, send_and_receive, repeated_sends,
+    send_object_list, data_parallel, fully_sharded, distributed_tensor, distributed_checkpoint, compiled)}
 
 
 def plain(result):
