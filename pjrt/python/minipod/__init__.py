@@ -34,6 +34,11 @@ def library_path() -> str:
     if os.path.isfile(override):
       return override
     raise FileNotFoundError(f"MINIPOD_LIBRARY={override}: there is no such file")
+  return _own_library_path()
+
+
+def _own_library_path() -> str:
+  """Without `MINIPOD_LIBRARY`."""
   folder = os.path.dirname(os.path.abspath(__file__))
   path = os.path.join(folder, LIBRARY_NAME)
   if os.path.isfile(path):

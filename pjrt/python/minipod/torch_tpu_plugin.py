@@ -208,11 +208,11 @@ def _use_library(path: str) -> None:
 
 
 def _avoid_a_crash() -> None:
-  """Without any library, TorchTPU would abort the process: loads minipod's, if there is one, for no device."""
+  """Without any library, TorchTPU would abort the process: loads minipod's own, if there is one, for no device."""
   if _has_libtpu():
     return
   try:
-    _use_library(minipod.library_path())
+    _use_library(minipod._own_library_path())
   except OSError:
     pass
 
