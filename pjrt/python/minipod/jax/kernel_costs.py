@@ -14,6 +14,10 @@ _FUNCTIONS = frozenset((
     "div", "reciprocal", "rem"))
 
 
+def name_of(params) -> str:
+  return params.get("name") or params["jaxpr"].debug_info.func_name
+
+
 def describe(params) -> dict:
   """The numbers that the time model needs: `cost_estimate`, if the user sets it, and `kernel`, which is counted here.
   """

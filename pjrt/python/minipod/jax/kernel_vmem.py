@@ -32,6 +32,14 @@ class _Part:
   copies: int = 1
 
 
+def check_for(params, device_kind: str) -> None:
+  """Checks a kernel for the tensor cores of a TPU."""
+  options = params.get("compiler_params")
+  is_for_tensor_core = getattr(getattr(options, "kernel_type", None), "name", "TC") == "TC"
+  if is_for_tensor_core and (options is None or hasattr(options, "vmem_limit_bytes")):
+    check(params, kernel_costs.name_of(params), device_kind)
+
+
 def check(params, name: str, device_kind: str) -> None:
   """Raises Mosaic's error if the kernel does not fit; warns if it fits only with a higher limit."""
   if device_kind not in _CHIPS:

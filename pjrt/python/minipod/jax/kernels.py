@@ -11,6 +11,7 @@ from minipod.jax import kernel_costs
 from minipod.jax import kernel_grid
 from minipod.jax import kernel_masks
 from minipod.jax import kernel_vmem
+from minipod.jax import mosaic
 from minipod.jax import rules
 from minipod.jax import start
 
@@ -47,8 +48,9 @@ def _make_rule():
   loop = None
   with guard.use("kernels that write to their scalars"):
     loop = kernel_grid.make_interpreter()
-  return functools.partial(_lower_call, pallas_call._pallas_call_lowering,
-                           callback._OrderedIOEffect, loop)
+  jax_rule = pallas_call._pallas_call_lowering
+  return mosaic.choose(jax_rule, functools.partial(_lower_call, jax_rule,
+                                                   callback._OrderedIOEffect, loop))
 
 
 def _lower_call(jax_rule, effect, loop, ctx, *args, **params):
@@ -80,7 +82,7 @@ def _lower_alone(jax_rule, effect, loop, ctx, *args, interpret, **params):
   described = _describe(params)
   with guard.use("what compilers say of kernels", anywhere=True):
     _check_for_tpus(params)
-  _check_vmem(params)
+  kernel_vmem.check_for(params, mosaic.find_kind())
   if start.is_for_shapes():
     return _call(ctx, args, _make_function(ctx, args, _lower_absent(ctx)), described)
   failures = []
@@ -105,37 +107,22 @@ def _check_for_tpus(params) -> None:
   from jax._src.pallas.mosaic import core, lowering
 
   check, usual = lowering._check_block_mappings, core.CoreType.TC
-  if not _find_kind().startswith("TPU"):
+  if not mosaic.find_kind().startswith("TPU"):
     return
   kind = getattr(params.get("compiler_params"), "kernel_type", None) or usual
   try:
     check(params["grid_mapping"].block_mappings, None, params["jaxpr"].debug_info, kind)
   except ValueError as error:
-    guard.say_once(f"the kernel {_name_of(params)!r} runs here, but JAX's compiler for TPUs refuses"
+    guard.say_once(f"the kernel {kernel_costs.name_of(params)!r} runs here, but JAX's compiler for TPUs refuses"
                    f" it: {error}")
   except Exception:  # a kernel for other chips, whose memories the check does not know
     pass
 
 
-def _check_vmem(params) -> None:
-  """Refuses a kernel that needs more VMEM than the described TPU has."""
-  options = params.get("compiler_params")
-  is_for_tensor_core = getattr(getattr(options, "kernel_type", None), "name", "TC") == "TC"
-  if is_for_tensor_core and (options is None or hasattr(options, "vmem_limit_bytes")):
-    kernel_vmem.check(params, _name_of(params), _find_kind())
-
-
-def _find_kind() -> str:
-  try:
-    return jax.devices(guard.PLATFORM)[0].device_kind
-  except RuntimeError:  # a program for a pod that is not in use
-    return ""
-
-
 def _refuse(params, failures):
   said = "; ".join(f"{what}: {type(error).__name__}: {error}" for what, error in failures)
   raise NotImplementedError(
-      f"minipod cannot run the kernel {_name_of(params)!r}"
+      f"minipod cannot run the kernel {kernel_costs.name_of(params)!r}"
       f" ({params['jaxpr'].debug_info.func_src_info}): {said}; MINIPOD_VALUES=shapes takes its time"
       " without running it") from failures[-1][1]
 
@@ -178,10 +165,6 @@ def _is_remote(jaxpr) -> bool:
 
 def _is_semaphore(atom) -> bool:
   return "sem" in str(getattr(getattr(atom.aval, "inner_aval", None), "dtype", ""))
-
-
-def _name_of(params) -> str:
-  return params.get("name") or params["jaxpr"].debug_info.func_name
 
 
 def _make_function(ctx, args, lower):
@@ -252,7 +235,7 @@ def _describe(params) -> dict:
 
   described = {
       "backend_config": ir.StringAttr.get(json.dumps(kernel_costs.describe(params))),
-      "kernel_name": ir.StringAttr.get(_name_of(params)),
+      "kernel_name": ir.StringAttr.get(kernel_costs.name_of(params)),
       "has_side_effect": ir.BoolAttr.get(_has_effects(params)),
   }
   if aliases := params["input_output_aliases"]:

@@ -8,6 +8,7 @@ import types
 import jax
 from minipod.jax import callbacks
 from minipod.jax import guard
+from minipod.jax import mosaic
 from minipod.jax import rules
 
 _WHAT = "Pallas' interpreters"
@@ -130,8 +131,8 @@ def allow_programs_of_programs() -> None:
       rule = mpmd._mpmd_map_fallback_lowering
       kernel_rule = rules.get_table().late["pallas_call"]()
       if kernel_rule is not None:  # otherwise minipod has already printed why it does not support kernels
-        return _with_globals(
-            rule, pallas_call=types.SimpleNamespace(_pallas_call_lowering=kernel_rule))
+        return mosaic.choose(rules.find_rule_for_all("mpmd_map"), _with_globals(
+            rule, pallas_call=types.SimpleNamespace(_pallas_call_lowering=kernel_rule)))
     return None
 
   rules.get_table().late["mpmd_map"] = find_rule

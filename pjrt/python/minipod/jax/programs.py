@@ -5,6 +5,7 @@ import functools
 import os
 
 from minipod.jax import guard
+from minipod.jax import mosaic
 from minipod.jax import rules
 
 
@@ -94,7 +95,7 @@ def count_costs_before_compiling() -> None:
 
 
 def use_cpu_branches() -> None:
-  """Takes the branch for "cpu" if a program has one, but none for minipod.
+  """Takes the branch for "cpu" if a program has one, but none for minipod.  A described TPU prefers the branch for "tpu".
 
   `lax.platform_dependent` consists of two primitives, which must choose the same branch.
   """
@@ -106,7 +107,7 @@ def use_cpu_branches() -> None:
 
 
 def _widen_parameter(primitive, name: str) -> None:
-  """Adds minipod next to "cpu" in the lists of platforms in this parameter of the primitive."""
+  """Adds minipod to the lists of platforms in this parameter of the primitive."""
   from jax.interpreters import mlir
 
   entry = mlir._lowerings[primitive]
@@ -120,14 +121,17 @@ def _widen_parameter(primitive, name: str) -> None:
 
 
 def _widen(platforms):
-  if any(names and guard.PLATFORM in names for names in platforms):
+  has_branch = lambda platform: any(names and platform in names for names in platforms)
+  if has_branch(guard.PLATFORM):
     return platforms
-  return tuple((*names, guard.PLATFORM) if names and "cpu" in names else names
+  chosen = mosaic.find_platform()
+  chosen = chosen if has_branch(chosen) else "cpu"
+  return tuple((*names, guard.PLATFORM) if names and chosen in names else names
                for names in platforms)
 
 
 def accept_exports_for_cpu() -> None:
-  """Lets programs call functions on this platform that were exported for "cpu"."""
+  """Lets programs call functions on this platform that were exported for "cpu", or on described TPUs for "tpu"."""
   import jax.export  # importing it registers the rule
   from jax.interpreters import mlir
 
@@ -137,10 +141,12 @@ def accept_exports_for_cpu() -> None:
   def lower(ctx, *args, exported, **params):
     with guard.use("functions that were exported for CPUs", anywhere=True):
       wanted = ctx.module_context.platforms
-      if (guard.PLATFORM in wanted and "cpu" not in wanted
+      chosen = mosaic.find_platform()
+      chosen = chosen if chosen in exported.platforms else "cpu"
+      if (guard.PLATFORM in wanted and chosen not in wanted
           and guard.PLATFORM not in exported.platforms):
         exported = dataclasses.replace(exported, platforms=tuple(
-            guard.PLATFORM if name == "cpu" else name for name in exported.platforms))
+            guard.PLATFORM if name == chosen else name for name in exported.platforms))
     return entry.rule(ctx, *args, exported=exported, **params)
 
   mlir.register_lowering(primitive, lower, inline=entry.inline)

@@ -64,13 +64,20 @@ def find(name: str, platform: str | None = None):
   raise KeyError(f"JAX has no primitive '{name}'" + (f" for {platform}" if platform else ""))
 
 
+def find_rule_for_all(name: str):
+  """JAX's rule for every platform."""
+  from jax.interpreters import mlir
+
+  return mlir._lowerings[find(name)].rule
+
+
 def take_rule(platform: str, name: str, has_to_pose: bool = False) -> None:
   """Uses JAX's rule for another platform; `has_to_pose`: the rule requires that platform's name."""
   from jax.interpreters import mlir
 
   primitive = find(name, platform)
   entry = mlir._platform_specific_lowerings[platform][primitive]
-  set_rule(primitive, _as_platform(platform, entry.rule) if has_to_pose else entry.rule,
+  set_rule(primitive, as_platform(platform, entry.rule) if has_to_pose else entry.rule,
            entry.inline)
 
 
@@ -83,7 +90,7 @@ def take_rule_if_any(platform: str, name: str) -> None:
   take_rule(platform, name)
 
 
-def _as_platform(name: str, rule):
+def as_platform(name: str, rule):
   """The rule, run as if it lowered for platform `name`."""
 
   def pose(ctx, *args, **params):

@@ -1,0 +1,46 @@
+"""On described TPUs, lowers Pallas kernels as JAX does for TPUs: to calls of Mosaic modules, which the library runs.
+
+`MINIPOD_MOSAIC=1` turns this on.  Without it, and on other pods, JAX's interpreters make operations of a kernel.
+"""
+
+import os
+
+import jax
+from minipod.jax import guard
+from minipod.jax import kernel_vmem
+from minipod.jax import rules
+
+TPU = "tpu"  # the name under which JAX has its rules for TPUs
+
+
+def is_chosen() -> bool:
+  """Whether kernels are lowered to Mosaic modules."""
+  return os.environ.get("MINIPOD_MOSAIC") == "1" and find_kind().startswith("TPU")
+
+
+def find_kind() -> str:
+  """The kind of the pod's devices; "" if the pod is not in use."""
+  try:
+    return jax.devices(guard.PLATFORM)[0].device_kind
+  except RuntimeError:
+    return ""
+
+
+def choose(rule, otherwise):
+  """A lowering rule: JAX's `rule`, which lowers for TPUs, or `otherwise`."""
+  for_tpus = rules.as_platform(TPU, rule)
+
+  def lower(ctx, *args, **params):
+    if params.get("interpret") or not is_chosen():
+      return otherwise(ctx, *args, **params)
+    if "grid_mapping" in params:
+      with guard.use("the VMEM of kernels", anywhere=True):
+        kernel_vmem.check_for(params, find_kind())
+    return for_tpus(ctx, *args, **params)
+
+  return lower
+
+
+def find_platform() -> str:
+  """The platform whose branches and exported functions a program of this pod takes, unless it has minipod's own."""
+  return TPU if is_chosen() else "cpu"

@@ -1,0 +1,163 @@
+"""On described TPUs, kernels reach the library as the Mosaic modules that JAX makes for platform "tpu"."""
+
+import textwrap
+
+from jax.experimental import pallas
+import pytest
+import scenario
+
+PRELUDE = """
+import re
+import jax, jax.numpy as jnp, numpy as np
+from jax import export
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def body(x, o): o[...] = jnp.exp(x[...]) * 2
+block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+def call(x):
+  return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), grid=(x.shape[0] // 8,),
+                        in_specs=[block], out_specs=block)(x)
+x = np.ones((32, 128), np.float32)
+mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+
+def modules(text): return re.findall(r'body.22: .22([A-Za-z0-9+/=]+)', text)
+
+def check(f, *args):
+  found = modules(jax.jit(f).lower(*args).as_text())
+  expected = modules(jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",)).as_text())
+  assert found and found == expected, (len(found), len(expected))
+"""
+
+FORMS = {
+    "plain": "check(call, x)",
+    "twice": "check(lambda x: call(call(x)[:8]), x)",
+    "vmap": "check(jax.vmap(call), np.stack([x, x]))",
+    "compiler_params": """
+        f = lambda x: pl.pallas_call(body, out_shape=x, compiler_params=pltpu.CompilerParams(
+            vmem_limit_bytes=1 << 20))(x)
+        check(f, jnp.asarray(x))""",
+    "scalars": """
+        def f(n, x):
+          spec = pltpu.PrefetchScalarGridSpec(
+              num_scalar_prefetch=1, grid=(4,), in_specs=[pl.BlockSpec((8, 128), lambda i, n: (n[i], 0))],
+              out_specs=pl.BlockSpec((8, 128), lambda i, n: (i, 0)))
+          return pl.pallas_call(lambda n, x, o: body(x, o), grid_spec=spec, out_shape=x)(n, x)
+        check(f, np.arange(4, dtype=np.int32), jnp.asarray(x))""",
+    "booleans": """
+        def f(x):
+          def choose(x, o): o[...] = jnp.where(x[...], 1., 2.)
+          return pl.pallas_call(choose, out_shape=jax.ShapeDtypeStruct(x.shape, jnp.float32))(x > 0)
+        check(f, jnp.asarray(x))""",
+    "grad": """
+        f = jax.custom_vjp(call)
+        f.defvjp(lambda x: (call(x), x), lambda x, g: (call(x) * g,))
+        check(jax.grad(lambda x: f(x).sum()), x)""",
+    "shard_map": """
+        f = jax.shard_map(call, mesh=mesh, in_specs=jax.P("a"), out_specs=jax.P("a"), check_vma=False)
+        check(f, jax.device_put(x, jax.NamedSharding(mesh, jax.P("a"))))""",
+    "explicit": """
+        with jax.set_mesh(mesh):
+          f = jax.shard_map(call, in_specs=jax.P(("a", "b")), out_specs=jax.P(("a", "b")), check_vma=False)
+          check(f, jax.device_put(x, jax.P(("a", "b"))))""",
+    "communication": """
+        def send(x, o, sent, received):
+          to = jax.lax.rem(jax.lax.axis_index("d") + 1, 4)
+          copy = pltpu.make_async_remote_copy(x, o, sent, received, device_id=(to,),
+                                              device_id_type=pl.DeviceIdType.MESH)
+          copy.start(); copy.wait()
+        line = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+        space = pl.BlockSpec(memory_space=pl.ANY)
+        f = lambda x: pl.pallas_call(send, out_shape=x, in_specs=[space], out_specs=space,
+                                     scratch_shapes=[pltpu.SemaphoreType.DMA] * 2)(x)
+        f = jax.shard_map(f, mesh=line, in_specs=jax.P("d"), out_specs=jax.P("d"), check_vma=False)
+        check(f, x)""",
+    "export": """
+        one, other = [modules(export.export(jax.jit(call), platforms=[name], disabled_checks=[
+            export.DisabledSafetyCheck.custom_call("tpu_custom_call")])(x).mlir_module())
+            for name in ("minipod", "tpu")]
+        assert one and one == other""",
+    "exported for tpu": """
+        exported = export.export(jax.jit(call), platforms=["tpu"],
+            disabled_checks=[export.DisabledSafetyCheck.custom_call("tpu_custom_call")])(x)
+        check(exported.call, x)""",
+    "branch for tpu": """
+        check(lambda x: jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=call, default=jnp.cos), x)""",
+    "emit_pipeline": """
+        def outer(x, o):
+          pltpu.emit_pipeline(body, grid=(4,), in_specs=[block], out_specs=[block])(x, o)
+        space = pl.BlockSpec(memory_space=pl.ANY)
+        check(lambda x: pl.pallas_call(outer, out_shape=x, in_specs=[space], out_specs=space)(x), x)""",
+    "core_map": """
+        def f(x):
+          cores = pltpu.create_tensorcore_mesh("core", num_cores=1)
+          x_ref, o_ref = jax.new_ref(x), jax.new_ref(jnp.zeros_like(x))
+
+          @pl.core_map(cores)
+          def _():
+            pltpu.sync_copy(x_ref, o_ref)
+          return o_ref[...]
+        check(f, jnp.asarray(x))""",
+    "kernel": """
+        cores = pltpu.create_tensorcore_mesh("core", num_cores=1)
+        f = pl.kernel(lambda x, o: pltpu.sync_copy(x, o), jax.ShapeDtypeStruct(x.shape, x.dtype), mesh=cores)
+        check(f, x)""",
+}
+
+# The forms that only some versions of JAX have, and the name by which one recognises these.
+MADE_WITH = {"kernel": "kernel", "core_map": "core_map"}
+POD = {"prelude": PRELUDE, "devices": None, "MINIPOD_TOPOLOGY": "v6e:2x2", "MINIPOD_MOSAIC": 1}
+
+
+@pytest.fixture(scope="module")
+def said():
+  """What each form prints; all of them run in one process."""
+  code = """
+      import io, contextlib, textwrap, traceback
+      for form, code in FORMS.items():
+        try:
+          exec(textwrap.dedent(code))
+        except Exception as error:
+          print(form, "|", repr(traceback.format_exc()[-2000:]))
+        else:
+          print(form, "|", "same")
+      """
+  out = scenario.run(f"FORMS = {FORMS!r}\n" + textwrap.dedent(code), timeout=120, **POD)
+  return dict(line.split(" | ", 1) for line in out.splitlines())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_kernel_is_lowered_as_for_tpus(said, form):
+  if form in MADE_WITH and not hasattr(pallas, MADE_WITH[form]):
+    pytest.skip("not in this version of JAX")
+  assert said[form] == "same"
+
+
+def test_jax_refuses_blocks_as_for_tpus():
+  one, other = scenario.run("""
+      block = pl.BlockSpec((3, 100), lambda i: (i, 0))
+      f = pl.pallas_call(body, out_shape=jnp.zeros((9, 128)), grid=(3,), in_specs=[block], out_specs=block)
+      for platforms in (None, ("tpu",)):
+        try:
+          jax.jit(f).trace(jnp.zeros((9, 128))).lower(lowering_platforms=platforms)
+        except ValueError as error:
+          print(str(error).splitlines()[0])
+      """, **POD).splitlines()
+  assert one == other and "divisible by" in one, one
+
+
+def test_a_kernel_must_fit_into_vmem():
+  out = scenario.run("""
+      try:
+        jax.jit(lambda x: pl.pallas_call(body, out_shape=x)(x)).lower(jnp.zeros((8, 1 << 24)))
+      except jax.errors.JaxRuntimeError as error:
+        print(str(error))
+      """, **POD)
+  assert out.startswith("RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem"), out
+
+
+@pytest.mark.parametrize("topology", ["torus:2x2", "h100:1"])
+def test_other_pods_keep_the_interpreters(topology):
+  code = "print('tpu_custom_call' in jax.jit(call).lower(x).as_text())"
+  out = scenario.run(code, **POD | {"MINIPOD_TOPOLOGY": topology, "prelude": PRELUDE.replace("mesh =", "pass #")})
+  assert out == "False\n"
