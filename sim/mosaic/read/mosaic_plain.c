@@ -1,4 +1,5 @@
-// Attributes of the StableHLO readers as Mosaic's: numbers, texts, lists, constants.
+// Attributes of the StableHLO readers as Mosaic's (numbers, texts, lists, constants), and the
+// attributes of a module.
 #include "sim/mosaic/read/mosaic_text.h"
 
 // An integer element of a constant.
@@ -84,4 +85,16 @@ mp_status_t mp_mosaic_from_plain(mp_arena_t *arena, const mp_attr_t *plain,
   mp_mosaic_attr_t attr = {0};
   MP_RETURN_IF_ERROR(mosaic_plain_fill(arena, plain, dense_type, &attr));
   return mp_mosaic_attr_copy(arena, &attr, out_attr);
+}
+
+mp_status_t mp_mosaic_finish_module(mp_mosaic_module_t *module, const mp_mosaic_named_t *attrs,
+                                    uint32_t count) {
+  const mp_mosaic_attr_t *name = mp_mosaic_attr(attrs, count, "sym_name");
+  const mp_mosaic_attr_t *version = mp_mosaic_attr(attrs, count, "stable_mosaic.version");
+  if (name != NULL && name->kind == MP_MOSAIC_STRING) module->name = name->str;
+  // Without a version no serialization has made it: it is of the newest one.
+  if (version == NULL) return NULL;
+  if (version->kind != MP_MOSAIC_INT)
+    return mp_status_make(MP_INVALID_ARGUMENT, "stable_mosaic.version is not a number");
+  return mp_mosaic_upgrade(module, version->i64);
 }

@@ -83,18 +83,6 @@ static mp_status_t mosaic_text_read_generic_module(reader_t *r) {
   return mp_mosaic_text_function(t, &type);
 }
 
-static mp_status_t mosaic_text_finish_module(reader_t *r) {
-  const mp_mosaic_attr_t *name = mp_mosaic_attr(r->attrs.items, r->attrs.count, "sym_name");
-  const mp_mosaic_attr_t *version =
-      mp_mosaic_attr(r->attrs.items, r->attrs.count, "stable_mosaic.version");
-  if (name != NULL && name->kind == MP_MOSAIC_STRING) r->module->name = name->str;
-  // Without a version it is text that no serialisation has made, of the newest one.
-  if (version == NULL) return NULL;
-  if (version->kind != MP_MOSAIC_INT)
-    return mp_status_make(MP_INVALID_ARGUMENT, "stable_mosaic.version is not a number");
-  return mp_mosaic_upgrade(r->module, version->i64);
-}
-
 // #name = ...: definitions were found before; reading one again finds its end.
 static mp_status_t mosaic_text_read_definition(mp_text_t *t) {
   const bool is_type = t->tok.kind == MP_TOKEN_BANG;
@@ -127,7 +115,36 @@ static mp_status_t mosaic_text_read_top(reader_t *r) {
     MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &loc));
   }
   if (!seen) return mp_text_expected(t, "a module");
-  return mosaic_text_finish_module(r);
+  return mp_mosaic_finish_module(r->module, r->attrs.items, r->attrs.count);
+}
+
+// ---- what stands alone ----
+
+static mp_text_t mosaic_text_start(mp_arena_t *arena, mp_arena_t *scratch, mp_str_t text) {
+  mp_text_t t = {.arena = arena,
+                 .scratch = scratch,
+                 .lex = mp_lexer_start(text.data, text.size),
+                 .max_weight = ((uint64_t)1 << 10) + text.size};
+  mp_text_advance(&t);
+  return t;
+}
+
+static mp_status_t mosaic_text_finish(const mp_text_t *t) {
+  return t->tok.kind == MP_TOKEN_END ? NULL : mp_text_expected(t, "the end of the text");
+}
+
+mp_status_t mp_mosaic_parse_attr(mp_arena_t *arena, mp_arena_t *scratch, mp_str_t text,
+                                 const mp_mosaic_attr_t **out_attr) {
+  mp_text_t t = mosaic_text_start(arena, scratch, text);
+  MP_RETURN_IF_ERROR(mp_mosaic_text_attr(&t, out_attr));
+  return mosaic_text_finish(&t);
+}
+
+mp_status_t mp_mosaic_parse_type(mp_arena_t *arena, mp_arena_t *scratch, mp_str_t text,
+                                 const mp_mosaic_type_t **out_type) {
+  mp_text_t t = mosaic_text_start(arena, scratch, text);
+  MP_RETURN_IF_ERROR(mp_mosaic_text_type(&t, out_type));
+  return mosaic_text_finish(&t);
 }
 
 // ---- errors ----

@@ -14,6 +14,12 @@ typedef MP_ARRAY(mp_mosaic_named_t) mp_mosaic_items_t;
 MP_NODISCARD mp_status_t mp_mosaic_read_text(const char *text, size_t size,
                                              mp_mosaic_module_t **out_module);
 
+// Reads an attribute or a type that stands alone.
+MP_NODISCARD mp_status_t mp_mosaic_parse_attr(mp_arena_t *arena, mp_arena_t *scratch, mp_str_t text,
+                                              const mp_mosaic_attr_t **out_attr);
+MP_NODISCARD mp_status_t mp_mosaic_parse_type(mp_arena_t *arena, mp_arena_t *scratch, mp_str_t text,
+                                              const mp_mosaic_type_t **out_type);
+
 // ---- mosaic_text_types.c ----
 
 // Any type: number, index, vector, memref, function.
@@ -53,6 +59,11 @@ MP_NODISCARD mp_status_t mp_mosaic_text_region(mp_text_t *t, bool isolated,
 MP_NODISCARD mp_status_t mp_mosaic_from_plain(mp_arena_t *arena, const mp_attr_t *plain,
                                               const mp_mosaic_type_t *dense_type,
                                               const mp_mosaic_attr_t **out_attr);
+
+// Sets the module's name and version from its attributes, and converts its ops to the newest
+// version.
+MP_NODISCARD mp_status_t mp_mosaic_finish_module(mp_mosaic_module_t *module,
+                                                 const mp_mosaic_named_t *attrs, uint32_t count);
 
 // ---- mosaic_layout.c: nothing is read ----
 

@@ -113,8 +113,18 @@ static mp_status_t mosaic_text_types_read_alias(mp_text_t *t, const mp_mosaic_ty
   return NULL;
 }
 
+// !tpu.semaphore alone, as the tables of bytecode have it; no value has this type.
+static mp_status_t mosaic_text_types_read_semaphore(mp_text_t *t,
+                                                    const mp_mosaic_type_t **out_type) {
+  mp_mosaic_type_t type = {.kind = MP_MOSAIC_SCALAR};
+  MP_RETURN_IF_ERROR(mosaic_text_types_read_element(t, &type));
+  return mp_mosaic_type_copy(t->arena, &type, out_type);
+}
+
 static mp_status_t mosaic_text_types_read_type(mp_text_t *t, const mp_mosaic_type_t **out_type) {
   mp_dtype_t dtype;
+  if (t->tok.kind == MP_TOKEN_BANG && mp_str_starts_with(t->tok.text, "tpu."))
+    return mosaic_text_types_read_semaphore(t, out_type);
   if (t->tok.kind == MP_TOKEN_BANG) return mosaic_text_types_read_alias(t, out_type);
   if (mp_text_is(t, '(')) return mp_mosaic_text_function(t, out_type);
   if (mp_text_accept_word(t, "vector"))

@@ -44,10 +44,8 @@ static mp_status_t bytecode_ir_reserve_values(mp_bc_values_t *values, size_t cou
   return NULL;
 }
 
-// Takes the next `count` numbers of the region for values that are about to be defined. The caller
-// puts the values into these slots when they exist.
-static mp_status_t bytecode_ir_take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t count,
-                                            size_t *out_first) {
+mp_status_t mp_bc_take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t count,
+                               size_t *out_first) {
   mp_bc_values_t *values = &ir->values;
   MP_ASSERT(values->next <= values->slots.count);
   if (count > values->slots.count - values->next) {
@@ -63,7 +61,7 @@ static mp_status_t bytecode_ir_read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, 
   size_t count = 0;
   MP_ASSERT(ir->values.base <= ir->values.slots.count);
   MP_RETURN_IF_ERROR(mp_bc_count(c, "operands", &count));
-  op->operands = MP_ARENA_ARRAY(ir->r->scratch, mp_value_t *, count);
+  op->operands = MP_ARENA_ARRAY(ir->r->scratch, void *, count);
   MP_RETURN_IF_NULL(op->operands);
   op->num_operands = (uint32_t)count;
   for (size_t i = 0; i < count; ++i) {
@@ -102,8 +100,7 @@ static mp_status_t bytecode_ir_read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, 
   op->attrs.properties = *c;
   op->attrs.properties.end = c->at;
   if (op->mask & HAS_ATTRS) {
-    MP_RETURN_IF_ERROR(
-        mp_bc_attr_of(r, c, MP_KIND_DICT, "an attribute dictionary", &op->attrs.dict));
+    MP_RETURN_IF_ERROR(ir->form->read_dict(r, c, op));
   }
   if (!(op->mask & HAS_PROPERTIES)) return NULL;
   mp_bc_cursor_t before = *c;
@@ -119,16 +116,23 @@ static mp_status_t bytecode_ir_read_op_attrs(mp_bc_ir_t *ir, mp_bc_cursor_t *c, 
   return NULL;
 }
 
+static mp_status_t bytecode_ir_read_type(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const void **out_type) {
+  const mp_bc_cursor_t before = *c;
+  uint64_t index = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
+  return ir->form->value_type_at(ir->r, &before, index, out_type);
+}
+
 // Reads the results' types only. The results get their numbers before the regions are read, and
 // exist after that.
 static mp_status_t bytecode_ir_read_results(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   size_t count = 0;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "results", &count));
-  op->result_types = MP_ARENA_ARRAY(ir->r->scratch, const mp_type_t *, count);
+  op->result_types = MP_ARENA_ARRAY(ir->r->scratch, const void *, count);
   MP_RETURN_IF_NULL(op->result_types);
   op->num_results = (uint32_t)count;
   for (size_t i = 0; i < count; ++i) {
-    MP_RETURN_IF_ERROR(mp_bc_value_type(ir->r, c, &op->result_types[i]));
+    MP_RETURN_IF_ERROR(bytecode_ir_read_type(ir, c, &op->result_types[i]));
   }
   return NULL;
 }
@@ -166,28 +170,27 @@ mp_status_t mp_bc_read_op_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
 // ---- blocks and regions ----
 
 static mp_status_t bytecode_ir_read_block_arg(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
-                                              const mp_type_t **out_type) {
+                                              const void **out_type) {
   mp_bc_reader_t *r = ir->r;
   const mp_loc_t *loc = NULL;
   if (r->version < 4) {
-    MP_RETURN_IF_ERROR(mp_bc_value_type(r, c, out_type));
+    MP_RETURN_IF_ERROR(bytecode_ir_read_type(ir, c, out_type));
     return mp_bc_loc(r, c, &loc);
   }
   mp_bc_cursor_t before = *c;
   uint64_t index = 0;
   bool has_loc = false;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &index, &has_loc));
-  MP_RETURN_IF_ERROR(mp_bc_value_type_at(r, &before, index, out_type));
+  MP_RETURN_IF_ERROR(ir->form->value_type_at(r, &before, index, out_type));
   return has_loc ? mp_bc_loc(r, c, &loc) : NULL;
 }
 
 static mp_status_t bytecode_ir_read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
-                                               mp_block_t **out_block) {
+                                               void **out_block) {
   mp_bc_reader_t *r = ir->r;
   size_t count = 0, first = 0;
-  mp_block_t *block = NULL;
   MP_RETURN_IF_ERROR(mp_bc_count(c, "block arguments", &count));
-  const mp_type_t **types = MP_ARENA_ARRAY(r->scratch, const mp_type_t *, count);
+  const void **types = MP_ARENA_ARRAY(r->scratch, const void *, count);
   MP_RETURN_IF_NULL(types);
   for (size_t i = 0; i < count; ++i)
     MP_RETURN_IF_ERROR(bytecode_ir_read_block_arg(ir, c, &types[i]));
@@ -196,27 +199,23 @@ static mp_status_t bytecode_ir_read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c
     MP_RETURN_IF_ERROR(mp_bc_byte(c, &use_lists));
     if (use_lists != 0) MP_RETURN_IF_ERROR(bytecode_ir_skip_use_lists(c, count));
   }
-  MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, c, count, &first));
-  MP_RETURN_IF_ERROR(mp_block_create(r->module, (uint32_t)count, types, &block));
-  for (size_t i = 0; i < count; ++i) {
-    MP_ASSERT(ir->values.slots.items[first + i] == NULL);  // a number is given out once
-    ir->values.slots.items[first + i] = &block->args[i];
-  }
-  *out_block = block;
-  return NULL;
+  MP_RETURN_IF_ERROR(mp_bc_take_numbers(ir, c, count, &first));
+  // The numbers are given out once, so their slots are empty.
+  void **slots = count == 0 ? NULL : ir->values.slots.items + first;
+  return ir->form->make_block(r, types, (uint32_t)count, slots, out_block);
 }
 
 // Reads a block: its arguments, then its operations.
 static mp_status_t bytecode_ir_read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
-                                          mp_bc_op_reader_t read_op, mp_block_t **out_block) {
+                                          mp_bc_op_reader_t read_op, void **out_block) {
   uint64_t num_ops = 0;
   bool has_args = false;
-  mp_block_t *block = NULL;
+  void *block = NULL;
   MP_RETURN_IF_ERROR(mp_bc_flagged(c, &num_ops, &has_args));
   if (has_args) {
     MP_RETURN_IF_ERROR(bytecode_ir_read_block_args(ir, c, &block));
   } else {
-    MP_RETURN_IF_ERROR(mp_block_create(ir->r->module, 0, NULL, &block));
+    MP_RETURN_IF_ERROR(ir->form->make_block(ir->r, NULL, 0, NULL, &block));
   }
   MP_RETURN_IF_ERROR(mp_bc_check_count(c, num_ops, "operations"));
   for (uint64_t i = 0; i < num_ops; ++i) {
@@ -228,12 +227,14 @@ static mp_status_t bytecode_ir_read_block(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// Reads a region, which must have one block, as all regions of StableHLO have.
+// Reads a region, which must have one block, as all regions of StableHLO and Mosaic have.
 static mp_status_t bytecode_ir_read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
-                                           mp_bc_op_reader_t read_op, mp_block_t **out_block) {
+                                           mp_bc_op_reader_t read_op, void **out_block) {
   mp_bc_cursor_t before = *c;
   uint64_t num_blocks = 0, num_values = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &num_blocks));
+  if (num_blocks == 0 && ir->form->empty_regions)
+    return ir->form->make_block(ir->r, NULL, 0, NULL, out_block);
   if (num_blocks != 1) {
     return mp_bc_unknown(&before, "a region has %llu blocks; only one is supported",
                          (unsigned long long)num_blocks);
@@ -261,8 +262,8 @@ static mp_status_t bytecode_ir_read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
 
 // Reads the regions of an operation. Those of an isolated operation number their values from 0
 // and, from version 2 on, lie in a section of their own.
-static mp_status_t bytecode_ir_read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
-                                            mp_bc_op_reader_t read_op, mp_block_t **blocks) {
+mp_status_t mp_bc_read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
+                               mp_bc_op_reader_t read_op, void **blocks) {
   if (op->num_regions == 0) return NULL;
   size_t base = ir->values.base;
   mp_bc_cursor_t section, *from = c;
@@ -285,58 +286,7 @@ static mp_status_t bytecode_ir_read_regions(mp_bc_ir_t *ir, mp_bc_cursor_t *c, c
 }
 
 mp_status_t mp_bc_read_only_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c, const mp_bc_op_t *op,
-                                   mp_bc_op_reader_t read_op, mp_block_t **out_block) {
+                                   mp_bc_op_reader_t read_op, void **out_block) {
   if (op->num_regions != 1) return mp_bc_op_unknown(ir, op, "does not have one region");
-  return bytecode_ir_read_regions(ir, c, op, read_op, out_block);
-}
-
-// A cast between equal types of two dialects: its results are its operands.
-static mp_status_t bytecode_ir_read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
-  if (op->num_operands != op->num_results || op->num_regions != 0) {
-    return mp_bc_op_unknown(ir, op, "is not a cast of one value to another type's spelling");
-  }
-  size_t first = 0;
-  MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, &op->origin, op->num_results, &first));
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    if (!mp_type_equal(op->operands[i]->type, op->result_types[i])) {
-      return mp_bc_op_unknown(ir, op, "changes the type of a value");
-    }
-    MP_ASSERT(ir->values.slots.items[first + i] == NULL);
-    ir->values.slots.items[first + i] = op->operands[i];
-  }
-  return NULL;
-}
-
-// The results get their numbers before the regions are read, which is MLIR's order; the values
-// themselves exist only afterwards.
-mp_status_t mp_bc_read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
-                               mp_block_t *block) {
-  mp_bc_reader_t *r = ir->r;
-  if (mp_bc_op_is(ir, op, MP_BC_BUILTIN, "unrealized_conversion_cast"))
-    return bytecode_ir_read_cast(ir, op);
-  if (op->name->row == NULL) return mp_bc_op_unknown(ir, op, "is not an operation that is known");
-  size_t first = 0;
-  MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, &op->origin, op->num_results, &first));
-  mp_block_t **regions = MP_ARENA_ARRAY(r->scratch, mp_block_t *, op->num_regions);
-  MP_RETURN_IF_NULL(regions);
-  mp_op_spec_t spec = {.code = (mp_opcode_t)op->name->row->fields[0],
-                       .loc = op->loc,
-                       .num_operands = op->num_operands,
-                       .operands = op->operands,
-                       .num_results = op->num_results,
-                       .result_types = op->result_types,
-                       .num_regions = (uint32_t)op->num_regions,
-                       .regions = regions};
-  MP_RETURN_IF_ERROR(bytecode_ir_read_regions(ir, c, op, mp_bc_read_body_op, regions));
-  mp_named_attr_t *attrs;
-  MP_RETURN_IF_ERROR(mp_bc_op_attrs(r, op->name->row, &op->attrs, &attrs, &spec.num_attrs));
-  spec.attrs = attrs;
-  mp_op_t *made = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(r->module, &spec, &made));
-  mp_block_append(block, made);
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_ASSERT(ir->values.slots.items[first + i] == NULL);
-    ir->values.slots.items[first + i] = &made->results[i];
-  }
-  return NULL;
+  return mp_bc_read_regions(ir, c, op, read_op, out_block);
 }

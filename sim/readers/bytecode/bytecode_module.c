@@ -71,8 +71,9 @@ static mp_status_t bytecode_module_read_func(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
                                                   names[ARG_ATTRS], func->arg_attrs));
   MP_RETURN_IF_ERROR(bytecode_module_spread_dicts(op, fields[RESULT_ATTRS], num_results,
                                                   names[RESULT_ATTRS], func->result_attrs));
-  mp_block_t *body = NULL;
-  MP_RETURN_IF_ERROR(mp_bc_read_only_region(ir, c, op, mp_bc_read_body_op, &body));
+  void *region = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_read_only_region(ir, c, op, mp_bc_read_body_op, &region));
+  mp_block_t *body = region;
   MP_RETURN_IF_ERROR(bytecode_module_check_parameters(op, func, type, body));
   func->body = body;
   body->parent_func = func;
@@ -95,7 +96,7 @@ static mp_status_t bytecode_module_read_mesh(mp_bc_ir_t *ir, const mp_bc_op_t *o
 }
 
 static mp_status_t bytecode_module_read_module_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
-                                                  mp_block_t *block) {
+                                                  void *block) {
   (void)block;
   if (mp_bc_op_is(ir, op, MP_BC_VHLO, "func_v1")) return bytecode_module_read_func(ir, c, op);
   if (mp_bc_op_is(ir, op, MP_BC_SDY, "mesh")) return bytecode_module_read_mesh(ir, op);
@@ -144,7 +145,7 @@ static mp_status_t bytecode_module_read_module_attrs(mp_bc_reader_t *r, const mp
 
 // Reads builtin.module. Modules within modules do not occur in programs.
 static mp_status_t bytecode_module_read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
-                                               mp_block_t *block) {
+                                               void *block) {
   enum { NAME, VISIBILITY, NUM_FIELDS };
   static const char *const names[] = {"sym_name", "sym_visibility"};
   mp_bc_reader_t *r = ir->r;
@@ -159,8 +160,8 @@ static mp_status_t bytecode_module_read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c
     r->module->name = fields[NAME]->u.str;
   }
   MP_RETURN_IF_ERROR(bytecode_module_read_module_attrs(r, op));
-  mp_block_t *body = NULL;
-  return mp_bc_read_only_region(ir, c, op, bytecode_module_read_module_op, &body);
+  void *region = NULL;
+  return mp_bc_read_only_region(ir, c, op, bytecode_module_read_module_op, &region);
 }
 
 static mp_status_t bytecode_module_read_ir(mp_bc_ir_t *ir) {
@@ -176,7 +177,7 @@ static mp_status_t bytecode_module_read_ir(mp_bc_ir_t *ir) {
 }
 
 mp_status_t mp_bc_read_ir(mp_bc_reader_t *r) {
-  mp_bc_ir_t ir = {.r = r};
+  mp_bc_ir_t ir = {.r = r, .form = &mp_bc_stablehlo_form};
   mp_status_t status = bytecode_module_read_ir(&ir);
   MP_ARRAY_FREE(&ir.values.slots);
   return status;

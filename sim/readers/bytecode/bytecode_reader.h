@@ -1,4 +1,6 @@
-// The bytecode reader's own state and the functions that its files share; private to this folder.
+// The bytecode reader's own state and the functions that its files share; private to this folder
+// and to the reader of Mosaic's bytecode (sim/mosaic/read), which shares what is MLIR's: the
+// container, the tables, the builtin dialect, the structure of the IR section.
 //
 // A program is read in this order: bytecode_sections.c finds the sections and reads the tables of
 // strings and names; bytecode_module.c and bytecode_ir.c then read the operations. Attributes and
@@ -60,6 +62,7 @@ typedef enum {
   MP_BC_DIM_MAPPING,     // mp_index_list_t
   MP_BC_TENSOR_MAPPING,  // mp_tensor_mapping_t
   MP_BC_ALL_TO_ALL,      // mp_all_to_all_param_t
+  MP_BC_OTHER,           // none: only the entry's `other` is set
 } mp_bc_object_t;
 
 // What a type entry decodes to. The table also holds element types (f32) by themselves; these are
@@ -69,6 +72,7 @@ typedef struct {
   const mp_type_t *type;
   mp_dtype_t dtype;         // of a scalar; INVALID otherwise
   const mp_quant_t *quant;  // of a quantised scalar
+  const void *other;        // the type in another IR (sim/mosaic/read); NULL: it has none
 } mp_bc_type_t;
 
 // One entry of the attribute or type table.
@@ -86,6 +90,7 @@ typedef struct {
   mp_bc_object_t kind;     // of attributes
   const void *object;      // of the type that `kind` names; an mp_bc_type_t for types
   const mp_attr_t *plain;  // the attribute after mp_bc_plain_attr; NULL until first used
+  const void *other;       // the attribute in another IR (sim/mosaic/read); NULL: it has none
 } mp_bc_entry_t;
 
 // One row of the table of dialects.
@@ -197,6 +202,11 @@ MP_NODISCARD mp_status_t mp_bc_object_at(mp_bc_reader_t *r, const mp_bc_cursor_t
 // array.
 MP_NODISCARD mp_status_t mp_bc_objects(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_object_t kind,
                                        size_t size, const void **out_array, uint32_t *out_count);
+// The entry of an attribute, or a type, decoded.
+MP_NODISCARD mp_status_t mp_bc_attr_entry_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                             uint64_t index, mp_bc_entry_t **out_entry);
+MP_NODISCARD mp_status_t mp_bc_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
+                                       const mp_bc_type_t **out_type);
 // A list of references to attributes.
 MP_NODISCARD mp_status_t mp_bc_attrs(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                      const mp_attr_t *const **out_attrs, size_t *out_count);

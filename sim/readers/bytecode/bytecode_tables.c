@@ -13,6 +13,7 @@ static const char *const g_object_names[] = {
     [MP_BC_DIM_MAPPING] = "a dimension mapping",
     [MP_BC_TENSOR_MAPPING] = "a tensor mapping",
     [MP_BC_ALL_TO_ALL] = "an all-to-all parameter",
+    [MP_BC_OTHER] = "of another kind",
 };
 
 // Each reference to an entry adds its weight to the referring entry, or to the program. Locations
@@ -55,9 +56,8 @@ static mp_status_t bytecode_tables_resolve(mp_bc_reader_t *r, const mp_bc_cursor
   return bytecode_tables_weigh(r, c, entry);
 }
 
-// The attribute entry at `index`, decoded.
-static mp_status_t bytecode_tables_attr_entry(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
-                                              uint64_t index, mp_bc_entry_t **out_entry) {
+mp_status_t mp_bc_attr_entry_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
+                                mp_bc_entry_t **out_entry) {
   if (index >= r->num_attrs) {
     return mp_bc_fail(c, "attribute %llu of %zu is referred to", (unsigned long long)index,
                       r->num_attrs);
@@ -69,7 +69,7 @@ static mp_status_t bytecode_tables_attr_entry(mp_bc_reader_t *r, const mp_bc_cur
 mp_status_t mp_bc_object_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                             mp_bc_object_t kind, const void **out_object) {
   mp_bc_entry_t *entry = NULL;
-  MP_RETURN_IF_ERROR(bytecode_tables_attr_entry(r, c, index, &entry));
+  MP_RETURN_IF_ERROR(mp_bc_attr_entry_at(r, c, index, &entry));
   if (entry->kind != kind) {
     return mp_bc_fail(c, "%s is expected, entry %llu is %s", g_object_names[kind],
                       (unsigned long long)index, g_object_names[entry->kind]);
@@ -86,8 +86,8 @@ mp_status_t mp_bc_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t i
   return NULL;
 }
 
-static mp_status_t bytecode_tables_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
-                                           uint64_t index, const mp_bc_type_t **out_type) {
+mp_status_t mp_bc_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
+                          const mp_bc_type_t **out_type) {
   if (index >= r->num_types) {
     return mp_bc_fail(c, "type %llu of %zu is referred to", (unsigned long long)index,
                       r->num_types);
@@ -140,14 +140,14 @@ mp_status_t mp_bc_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_t 
   mp_bc_cursor_t before = *c;
   uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
-  return bytecode_tables_type_at(r, &before, index, out_type);
+  return mp_bc_type_at(r, &before, index, out_type);
 }
 
 // Later stages walk the type of every value, so tuples that unfold to large trees are refused.
 mp_status_t mp_bc_value_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                                 const mp_type_t **out_type) {
   const mp_bc_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(bytecode_tables_type_at(r, c, index, &type));
+  MP_RETURN_IF_ERROR(mp_bc_type_at(r, c, index, &type));
   if (type->dtype != MP_DTYPE_INVALID || type->type->kind == MP_TYPE_FUNCTION ||
       type->type->kind == MP_TYPE_NONE) {
     return mp_bc_fail(c, "a value has a type that no value can have");
