@@ -205,6 +205,7 @@ void mp_report_table_program(const mp_report_table_t *table, const mp_report_pro
   mp_strbuf_printf(out, " on %" PRIu32 " device%s\n", partners, partners == 1 ? "" : "s");
   report_details_rhythm(row, out);
   report_details_transfers(row, out);
+  mp_report_callers_print(row, out);
   if (row->is_cut) {
     mp_strbuf_puts(out, "  not all of its choices are known: some loops count as one round\n");
   }

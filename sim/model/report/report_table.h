@@ -24,6 +24,8 @@ MP_NODISCARD mp_status_t mp_report_table_print(mp_report_table_t *table, mp_strb
 // What the table says of one program (report_details.c).
 void mp_report_table_program(const mp_report_table_t *table, const mp_report_program_t *row,
                              mp_strbuf_t *out);
+// Its callers, unless there is one place alone that has no name of a module (report_callers.c).
+void mp_report_callers_print(const mp_report_program_t *row, mp_strbuf_t *out);
 
 // What is found of all programs and of the pod (report_advice.c).
 MP_NODISCARD mp_status_t mp_report_advice_print(const mp_report_table_t *table, mp_strbuf_t *out);

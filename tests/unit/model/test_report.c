@@ -271,6 +271,12 @@ static void launches_are_counted_by_place(void **state) {
   expect_json(&r, "\"at\": \"up at train.py:3\", \"launches\": 2, \"runs\": 8, ");
   expect_json(&r, "\"at\": \"down\\\\x1b at train.py:4\", \"launches\": 4, \"runs\": 16, ");
   expect_json(&r, "\"at\": \"head at train.py:9\", \"launches\": 2, \"runs\": 8, ");
+  expect_text(&r, "  launched by                      launches     each   share  at\n", true);
+  expect_text(&r, "  down\\x1b                                4   759 us  33.3 %  train.py:4\n",
+              true);
+  expect_text(&r, "  head                                    2   759 us  16.7 %  train.py:9\n",
+              true);
+  expect_text(&r, "  (no label)                              4   759 us  33.3 %\n", true);
   report_end(&r);
 }
 
@@ -280,6 +286,7 @@ static void too_many_places_are_others(void **state) {
   run_from(&r, 1100, NULL);
   expect_json(&r, "\"at\": \"layer1022\", \"launches\": 2, ");
   expect_json(&r, "\"at\": \"(others)\", \"launches\": 154, ");
+  expect_text(&r, "  (others)                             2184   759 us  99.3 %\n", true);
   report_end(&r);
 }
 
