@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch_tpu_jobs as jobs
 import torch_tpu_scenario as tpu
 
 MODEL = '''\
@@ -121,3 +122,48 @@ reports()
 """)
   callers = {caller["at"] for program in data["programs"] for caller in program["callers"]}
   assert any(at.startswith("1 at <string>:") for at in callers), callers
+
+
+def test_sharded_parameters_belong_to_their_modules(tmp_path):
+  """FSDP2 in 4 ranks: gathers and sums are rows of the module and of the line, and launches have labels."""
+  code = """
+import sys
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("tpu_dist")
+for block in model.blocks: fully_shard(block)
+fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(2):
+  loss = model(x).square().mean()
+  loss.backward()
+  optimizer.step()
+torch.accelerator.synchronize()
+name = f"{sys.argv[1]}/{dist.get_rank()}"
+with open(name + ".json", "w") as file: json.dump(minipod.time_report("data")[0], file)
+with open(name + ".txt", "w") as file: print(minipod.time_report(), file=file)
+dist.destroy_process_group()
+"""
+  returncode, _, err = jobs.torchrun(MODEL + code, str(tmp_path), MINIPOD_TIME="model")
+  assert returncode == 0, err[-3000:]
+  backward = str(max(i for i, line in enumerate((MODEL + code).splitlines(), 1) if line == "  loss.backward()"))
+  for rank in range(4):
+    data = json.loads((tmp_path / f"{rank}.json").read_text())
+    by_name = {}
+    for program in data["programs"]:
+      rows = by_name.setdefault(program["name"], {})
+      for caller in program["callers"]:
+        assert caller["runs"] == 4 * caller["launches"]
+        module, _, place = caller["at"].partition(" at ")
+        rows[module, place.rpartition(":")[2]] = caller["launches"]
+      # A write into a view is launched after its op; the other one does not come from PyTorch's dispatcher.
+      if not program["name"].endswith("as_strided_inverse") and program["name"] != "tt_jit_copy__as_strided":
+        assert sum(each["launches"] for each in program["callers"]) == program["launches"], program["name"]
+    gathers, sums = (by_name[f"tt_jit_distributed.{kind}_tensor"] for kind in ("all_gather_into", "reduce_scatter"))
+    sharded = {f"{name} (backward)" for name in ("blocks.0", "blocks.1", "Net")}
+    assert {module for module, _ in sums} == sharded
+    assert {"blocks.0", "blocks.1", "blocks.0 (backward)"} <= {module for module, _ in gathers}
+    assert {line for _, line in sums} == {backward}
+  text = (tmp_path / "0.txt").read_text()
+  assert "launched by                      launches     each   share  at" in text
+  assert any(line.startswith("  blocks.0 (backward) ") and line.endswith(f"script.py:{backward}") for line in text.splitlines())

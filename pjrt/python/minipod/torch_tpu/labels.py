@@ -29,6 +29,7 @@ class _Labels:
     self._known = {}
     self._young, self._old = {}, {}  # labels of forward ops by the number of their autograd node
     self._thread = threading.get_ident()
+    self._writes = {}  # by op
 
   def _compose(self, name, phase, line) -> str:
     words = f"{name} ({phase})" if phase else name
@@ -47,7 +48,7 @@ class _Labels:
     """The label of a node's op, from that of its forward op."""
     number = node._sequence_nr()
     found = self._young.get(number) or self._old.get(number)
-    name, _, line = found[0] if found else ("(gradients)", "", "")
+    name, _, line = found[0] if found else ("(gradients)", "", places.line_of(self._thread))
     return self._label(name, "backward", line)
 
   def _note(self, label) -> None:
@@ -59,9 +60,9 @@ class _Labels:
   def of_op(self, frame) -> int:
     node = torch._C._current_autograd_node()
     name, phase, line = places.find(frame)
-    if node is None:
-      label = self._label(name or "(no module)", phase, line)
-      if threading.get_ident() == self._thread:
+    if node is None or phase == "backward":
+      label = self._label(name or "(no module)", phase, line or places.line_of(self._thread))
+      if node is None and threading.get_ident() == self._thread:
         self._note(label)
     elif name and phase != "optimizer":
       label = self._label(name, "recomputed", line)
@@ -75,7 +76,11 @@ class _Labels:
     try:
       return func(*args, **kwargs) if kwargs else func(*args)
     finally:
-      slot.value = 0
+      # TorchTPU writes into views when something needs the whole array, which can be after the op.
+      if (writes := self._writes.get(func)) is None:
+        writes = self._writes[func] = func._schema.is_mutable or func.namespace == "fsdp"
+      if not writes:
+        slot.value = 0
 
 
 class _Mode(_python_dispatch.TorchDispatchMode):
