@@ -16,6 +16,7 @@ _RANDOM = re.compile(r"rand|normal|bernoulli|multinomial|uniform|dropout|rrelu|e
 _LIMITS = {torch.float16: 5e-3, torch.bfloat16: 3e-2, torch.float64: 1e-6, torch.complex128: 1e-6}
 _LIMIT = 2e-4  # relative and absolute
 _STEPS = 4  # of an optimizer
+_WIDTHS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)  # that modules and optimizers are run with
 
 
 class Stopped(Exception):
@@ -179,7 +180,8 @@ def _train(info, kwargs, dtype, device):
   optimizer = info.optim_cls(trained, **moved(kwargs, device))
   def closure():
     optimizer.zero_grad()
-    loss = (data @ weights[0] + weights[1]).pow(2).mean()
+    error = data @ weights[0] + weights[1]
+    loss = (error.abs() if dtype.is_complex else error).pow(2).mean()
     loss.backward()
     return loss
   for _ in range(_STEPS):
@@ -208,10 +210,10 @@ def database(name):
     run, rows = _run_op, [(f"{op.name}.{op.variant_test_name}".rstrip("."), op, op.dtypes) for op in op_db]
   elif name == "modules":
     from torch.testing._internal.common_modules import module_db
-    run, rows = _run_module, [(info.name, info, info.dtypes) for info in module_db]
+    run, rows = _run_module, [(info.name, info, {*info.dtypes, *_WIDTHS}) for info in module_db]
   else:
     from torch.testing._internal.common_optimizers import optim_db
-    run, rows = _run_optimizer, [(info.name, info, (torch.float32, torch.bfloat16)) for info in optim_db]
+    run, rows = _run_optimizer, [(info.name, info, (*_WIDTHS, torch.complex64)) for info in optim_db]
   return {f"{name}/{title}/{_named(dtype)}": lambda most, info=info, dtype=dtype: run(info, dtype, most)
           for title, info, dtypes in rows for dtype in sorted(dtypes, key=str)}
 
