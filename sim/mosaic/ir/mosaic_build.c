@@ -34,7 +34,7 @@ mp_status_t mp_mosaic_type_copy(mp_arena_t *arena, const mp_mosaic_type_t *type,
     for (size_t i = 0; i < rank; ++i) strides[i] = type->strides[i];
     copy->strides = strides;
   }
-  if (count > 0) {
+  if (type->kind == MP_MOSAIC_FUNCTION) {  // never NULL, even without elements
     copy->elements = mp_arena_copy(arena, type->elements, count * sizeof(type->elements[0]));
     MP_RETURN_IF_NULL(copy->elements);
   }

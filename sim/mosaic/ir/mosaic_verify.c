@@ -242,6 +242,12 @@ static mp_status_t mosaic_verify_func(const mp_mosaic_module_t *module,
 }
 
 mp_status_t mp_mosaic_verify(const mp_mosaic_module_t *module) {
+  enum { MAX_FUNCS = 4096 };  // each is looked for by its name
+  int count = 0;
+  for (const mp_mosaic_func_t *func = module->funcs.first; func != NULL; func = func->next)
+    if (++count > MAX_FUNCS)
+      return mp_status_make(MP_UNIMPLEMENTED, "a Mosaic module of more than %d functions",
+                            MAX_FUNCS);
   for (const mp_mosaic_func_t *func = module->funcs.first; func != NULL; func = func->next)
     MP_RETURN_IF_ERROR(mosaic_verify_func(module, func));
   return mp_mosaic_check_calls(module);

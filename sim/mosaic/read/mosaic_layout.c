@@ -51,7 +51,8 @@ static bool mosaic_layout_add_term(const mp_mosaic_affine_t *e, int64_t *strides
       *offset = MP_MOSAIC_DYNAMIC;
       return true;
     case MP_MOSAIC_AFFINE_DIM:
-      return !__builtin_add_overflow(strides[e->value], 1, &strides[e->value]);
+      return strides[e->value] != MP_MOSAIC_DYNAMIC &&
+             !__builtin_add_overflow(strides[e->value], 1, &strides[e->value]);
     case MP_MOSAIC_AFFINE_ADD:
       return mosaic_layout_add_term(e->lhs, strides, offset) &&
              mosaic_layout_add_term(e->rhs, strides, offset);
