@@ -2,6 +2,7 @@
 
 #include "sim/ir/layout.h"
 #include "sim/kernels/table/custom_call.h"
+#include "sim/mosaic/kernel/mosaic_kernel.h"
 #include "sim/passes/rewrite/rewrite.h"
 #include "sim/plan/plan.h"
 
@@ -12,7 +13,7 @@ bool mp_plan_is_sink(const mp_op_t *op) {
 
 bool mp_plan_is_foreign(const mp_op_t *op) {
   return op->code == MP_OP_CUSTOM_CALL && !mp_plan_is_collective(op) && !mp_plan_is_sink(op) &&
-         !mp_call_has_kernel(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
+         !mp_mosaic_is_call(op) && !mp_call_has_kernel(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
 }
 
 // ---- layouts ----

@@ -3,6 +3,7 @@
 #include "sim/fuse/fuse.h"
 #include "sim/ir/verify/module_check.h"
 #include "sim/ir/verify/verify.h"
+#include "sim/mosaic/kernel/mosaic_kernel.h"
 #include "sim/passes/attention/attention.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/xla/xla_values.h"
@@ -66,7 +67,10 @@ static mp_status_t compile_for_machine(mp_module_t *module, const mp_compile_req
                                        mp_plan_options_t *options, mp_program_t **out_program) {
   MP_RETURN_IF_ERROR(
       (request->absent_calls ? mp_pass_close_kernels : mp_pass_open_kernels)(module));
-  if (!request->absent_calls) MP_RETURN_IF_ERROR(compile_open_attention(module));
+  if (!request->absent_calls) {
+    MP_RETURN_IF_ERROR(compile_open_attention(module));
+    MP_RETURN_IF_ERROR(mp_mosaic_claim_calls(module));
+  }
   mp_module_check_verified(module);
   if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module));
   MP_RETURN_IF_ERROR(mp_pass_unit_broadcasts(module));

@@ -1,5 +1,6 @@
 #include "sim/base/assert.h"
 #include "sim/kernels/table/kernel_table.h"
+#include "sim/mosaic/kernel/mosaic_kernel.h"
 #include "sim/plan/emitter.h"
 
 mp_value_t *mp_emit_root(const mp_emitter_t *emitter, const mp_value_t *value) {
@@ -56,7 +57,9 @@ mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
                            const mp_kernel_t **out_kernel) {
   MP_ASSERT(op->id < emitter->live.num_positions);
   if (emitter->kernels[op->id] == NULL) {
-    MP_RETURN_IF_ERROR(mp_kernel_create(emitter->arena, op, &emitter->kernels[op->id]));
+    // The maker of these is not in the table, because it uses fusion, which uses the table.
+    const mp_kernel_maker_t make = mp_mosaic_is_call(op) ? mp_mosaic_make_kernel : mp_kernel_create;
+    MP_RETURN_IF_ERROR(make(emitter->arena, op, &emitter->kernels[op->id]));
   }
   *out_kernel = emitter->kernels[op->id];
   return NULL;

@@ -460,4 +460,4 @@ try:
 except jax.errors.JaxRuntimeError as error:
   print(error)
 """, devices=4)
-  assert "custom_call target 'tpu_custom_call' is not known to minipod" in out
+  assert "backend_config of tpu_custom_call" in out

@@ -1,0 +1,195 @@
+// DMAs, semaphores, random numbers, and the machine's scalars.
+#include "sim/mosaic/compile/mosaic_compiler.h"
+
+static mp_status_t mosaic_compile_async_refuse(const mp_mosaic_op_t *op, const char *what) {
+  return mp_mosaic_op_error(op, MP_UNIMPLEMENTED, "%s", what);
+}
+
+// The operands of an op with optional ones: operand i of the list is operands[out[i]], or none.
+static bool mosaic_compile_async_operands(const mp_mosaic_op_t *op, uint32_t count, uint32_t *out) {
+  const mp_mosaic_attr_t *attr = mp_mosaic_op_attr(op, "operandSegmentSizes");
+  uint32_t at = 0;
+  if (attr == NULL || attr->kind != MP_MOSAIC_INTS) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    const int64_t size = i < attr->ints.count ? attr->ints.values[i] : 0;
+    out[i] = size == 1 ? at : MP_MOSAIC_NONE;
+    at += (uint32_t)size;
+  }
+  return at <= op->num_operands;
+}
+
+static mp_status_t mosaic_compile_async_emit(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
+                                             mp_mosaic_instruction_t *in) {
+  MP_RETURN_IF_ERROR(mp_mosaic_where(c, op, &in->where));
+  return mp_mosaic_emit(c, in);
+}
+
+// ---- DMAs ----
+
+static mp_status_t mosaic_compile_async_dma(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  enum { SOURCE, SOURCE_SEMAPHORE, TARGET, TARGET_SEMAPHORE, DEVICE, CORE, SUBCORE, COUNT };
+  uint32_t at[COUNT];
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_DMA};
+  mp_mosaic_place_t target;
+  if (!mosaic_compile_async_operands(op, COUNT, at) || at[SOURCE] == MP_MOSAIC_NONE ||
+      at[TARGET] == MP_MOSAIC_NONE) {
+    return mosaic_compile_async_refuse(op, "this form of the op is not supported");
+  }
+  if (at[DEVICE] != MP_MOSAIC_NONE || at[CORE] != MP_MOSAIC_NONE ||
+      at[SOURCE_SEMAPHORE] != MP_MOSAIC_NONE) {
+    return mosaic_compile_async_refuse(op, "DMAs to other devices and cores are not supported");
+  }
+  if (at[TARGET_SEMAPHORE] == MP_MOSAIC_NONE)
+    return mosaic_compile_async_refuse(op, "a DMA without semaphore");
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[SOURCE]], &in.a));
+  MP_RETURN_IF_ERROR(mp_mosaic_need(c, op->operands[at[TARGET]], &target));
+  in.b = target.index;
+  if (target.root < c->num_roots) c->written[target.root] = true;
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[TARGET_SEMAPHORE]], &in.c));
+  return mosaic_compile_async_emit(c, op, &in);
+}
+
+// wait_dma2: semaphore, source, target. The device is that of the DMA, which is this one.
+static mp_status_t mosaic_compile_async_wait_dma(mp_mosaic_compiler_t *c,
+                                                 const mp_mosaic_op_t *op) {
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_WAIT_DMA};
+  if (op->num_operands < 3)
+    return mosaic_compile_async_refuse(op, "this form of the op is not supported");
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[0], &in.c));
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[2], &in.a));
+  return mosaic_compile_async_emit(c, op, &in);
+}
+
+// ---- semaphores ----
+
+static mp_status_t mosaic_compile_async_semaphore(mp_mosaic_compiler_t *c,
+                                                  const mp_mosaic_op_t *op) {
+  mp_mosaic_instruction_t in = {.kind = op->code == MP_MOSAIC_SEM_READ     ? MP_MOSAIC_DO_SEM_READ
+                                        : op->code == MP_MOSAIC_SEM_SIGNAL ? MP_MOSAIC_DO_SEM_SIGNAL
+                                                                           : MP_MOSAIC_DO_SEM_WAIT};
+  mp_mosaic_place_t place;
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[0], &in.c));
+  if (op->code == MP_MOSAIC_SEM_READ) {
+    MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, op->results[0].type, &place));
+    mp_mosaic_set_place(c, &op->results[0], place);
+    in.out = place.index;
+    return mosaic_compile_async_emit(c, op, &in);
+  }
+  if (op->num_operands != 2) {
+    return mosaic_compile_async_refuse(op, "signals to other devices and cores are not supported");
+  }
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[1], &in.a));
+  return mosaic_compile_async_emit(c, op, &in);
+}
+
+static mp_status_t mosaic_compile_async_allocate(mp_mosaic_compiler_t *c,
+                                                 const mp_mosaic_op_t *op) {
+  const mp_mosaic_type_t *type = op->results[0].type;
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_ALLOCATE};
+  mp_mosaic_place_t place;
+  int64_t count = 0;
+  if (!mp_mosaic_num_elements(type, &count) || count > (1 << 20)) {
+    return mosaic_compile_async_refuse(op, "so many semaphores are not supported");
+  }
+  MP_RETURN_IF_ERROR(mp_mosaic_new_vector(c, (uint64_t)count * 8, &in.a));
+  c->vectors.items[in.a].start = 0;
+  c->vectors.items[in.a].end = UINT32_MAX;
+  MP_RETURN_IF_ERROR(mp_mosaic_shape_of(c, type, &in.u.shape));
+  MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, type, &place));
+  mp_mosaic_set_place(c, &op->results[0], place);
+  in.out = place.index;
+  return mosaic_compile_async_emit(c, op, &in);
+}
+
+// ---- random numbers ----
+
+static mp_status_t mosaic_compile_async_seed(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  mp_mosaic_part_t *part = MP_ARENA_NEW(c->arena, mp_mosaic_part_t);
+  uint32_t *registers = MP_ARENA_ARRAY(c->arena, uint32_t, op->num_operands);
+  if (part == NULL || registers == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[i], &registers[i]));
+  }
+  *part = (mp_mosaic_part_t){.num_indices = op->num_operands, .indices = registers};
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_SEED, .u.part = part};
+  return mosaic_compile_async_emit(c, op, &in);
+}
+
+static mp_status_t mosaic_compile_async_random(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_RANDOM};
+  mp_mosaic_place_t place;
+  MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, op->results[0].type, &place));
+  if (place.kind != MP_MOSAIC_IN_VECTOR || mp_dtype_bits(op->results[0].type->dtype) != 32) {
+    return mosaic_compile_async_refuse(op, "random bits other than a vector of 32-bit integers");
+  }
+  mp_mosaic_set_place(c, &op->results[0], place);
+  in.out = place.index;
+  in.value = (int64_t)c->vectors.items[place.index].bytes;
+  return mosaic_compile_async_emit(c, op, &in);
+}
+
+// ---- the machine ----
+
+static mp_status_t mosaic_compile_async_scalar(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
+                                               mp_mosaic_instruction_t *in) {
+  mp_mosaic_place_t place;
+  MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, op->results[0].type, &place));
+  mp_mosaic_set_place(c, &op->results[0], place);
+  in->out = place.index;
+  return in->kind == MP_MOSAIC_DO_RETURN ? NULL : mosaic_compile_async_emit(c, op, in);
+}
+
+static mp_status_t mosaic_compile_async_size(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_SIZE};
+  mp_mosaic_place_t dim;
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[0], &in.a));
+  MP_RETURN_IF_ERROR(mp_mosaic_need(c, op->operands[1], &dim));
+  in.value = c->registers.items[dim.index];
+  const mp_mosaic_op_t *constant = op->operands[1]->op;
+  if (constant == NULL || constant->code != MP_MOSAIC_CONSTANT || in.value < 0 ||
+      in.value >= (int64_t)op->operands[0]->type->rank) {
+    return mosaic_compile_async_refuse(op, "a dimension that is not known");
+  }
+  return mosaic_compile_async_scalar(c, op, &in);
+}
+
+static mp_status_t mosaic_compile_async_bound(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_BOUND,
+                                .value = mp_mosaic_op_int(op, "dim", -1)};
+  const mp_mosaic_attr_t *bounds =
+      mp_mosaic_attr(c->main->attrs, c->main->num_attrs, "iteration_bounds");
+  if (bounds == NULL || in.value < 0 || in.value >= (int64_t)bounds->ints.count) {
+    return mosaic_compile_async_refuse(op, "the grid has no such dimension");
+  }
+  return mosaic_compile_async_scalar(c, op, &in);
+}
+
+mp_status_t mp_mosaic_compile_async(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  mp_mosaic_instruction_t zero = {.kind = MP_MOSAIC_DO_RETURN};
+  MP_RETURN_IF_ERROR(mp_mosaic_end_segment(c));
+  switch (op->code) {
+    case MP_MOSAIC_ENQUEUE_DMA:
+      return mosaic_compile_async_dma(c, op);
+    case MP_MOSAIC_WAIT_DMA2:
+      return mosaic_compile_async_wait_dma(c, op);
+    case MP_MOSAIC_SEM_READ:
+    case MP_MOSAIC_SEM_SIGNAL:
+    case MP_MOSAIC_SEM_WAIT:
+      return mosaic_compile_async_semaphore(c, op);
+    case MP_MOSAIC_SEM_ALLOC:
+      return mosaic_compile_async_allocate(c, op);
+    case MP_MOSAIC_PRNG_SET_SEED:
+      return mosaic_compile_async_seed(c, op);
+    case MP_MOSAIC_PRNG_RANDOM_BITS:
+      return mosaic_compile_async_random(c, op);
+    case MP_MOSAIC_MEMREF_DIM:
+      return mosaic_compile_async_size(c, op);
+    case MP_MOSAIC_ITERATION_BOUND:
+      return mosaic_compile_async_bound(c, op);
+    case MP_MOSAIC_CORE_ID:
+    case MP_MOSAIC_SUBCORE_ID:
+      return mosaic_compile_async_scalar(c, op, &zero);
+    default:
+      return mosaic_compile_async_refuse(op, "this op is not supported");
+  }
+}

@@ -1,0 +1,239 @@
+#include "sim/mosaic/kernel/mosaic_grid.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/kernels/shape.h"
+#include "sim/mosaic/run/mosaic_scalar.h"
+
+// A run of some steps.
+typedef struct {
+  const mp_mosaic_kernel_t *kernel;
+  const mp_kernel_call_t *call;
+  mp_mosaic_state_t state;
+  mp_mosaic_window_state_t *windows;
+  int64_t bounds[MP_MOSAIC_MAX_GRID], step[MP_MOSAIC_MAX_GRID];
+  bool is_last;  // no part comes after this
+} grid_t;
+
+// ---- the memory of a part ----
+
+static char *mosaic_grid_take(char **at, size_t bytes) {
+  char *taken = *at;
+  *at += mp_round_up_64(bytes);
+  return taken;
+}
+
+static void mosaic_grid_set_local(grid_t *grid, const mp_mosaic_local_t *local, char *memory) {
+  char *base = memory + local->offset;
+  mp_mosaic_view_dense(&local->type, base, local->arg, &grid->state.views[local->view]);
+  if (local->operand == MP_MOSAIC_NONE) {
+    memset(base, 0, local->bytes);
+  } else {
+    memcpy(base, grid->call->operands[local->operand], local->bytes);
+  }
+}
+
+static void mosaic_grid_set_window(grid_t *grid, uint32_t w, char *memory) {
+  const mp_mosaic_window_t *window = &grid->kernel->windows[w];
+  const mp_kernel_call_t *call = grid->call;
+  mp_mosaic_window_state_t *state = &grid->windows[w];
+  *state = (mp_mosaic_window_state_t){.copy = memory + window->offset};
+  // An operand that a result begins with has the result's memory where it is seen as a whole.
+  const bool is_shared = window->is_whole && !window->is_result && window->alias >= 0;
+  state->array = window->is_result ? call->results[window->array]
+                 : is_shared       ? call->results[window->alias]
+                                   : (char *)call->operands[window->array];
+  mp_mosaic_view_dense(&window->type, state->array, window->arg, &grid->state.views[window->view]);
+  if (window->is_result && !window->is_whole) memset(state->copy, 0, window->bytes);
+}
+
+static void mosaic_grid_begin(grid_t *grid) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  char *at = grid->call->scratch;
+  char *state = mosaic_grid_take(&at, mp_mosaic_state_bytes(&kernel->program));
+  grid->windows = (mp_mosaic_window_state_t *)mosaic_grid_take(
+      &at, kernel->num_windows * sizeof(*grid->windows));
+  mp_mosaic_state_init(&kernel->program, state, &grid->state);
+  grid->state.bounds = grid->bounds;
+  for (uint32_t i = 0; i < kernel->num_locals; ++i)
+    mosaic_grid_set_local(grid, &kernel->locals[i], at);
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) mosaic_grid_set_window(grid, w, at);
+}
+
+static mp_status_t mosaic_grid_read_bounds(grid_t *grid) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  for (uint32_t d = 0; d < kernel->rank; ++d) {
+    grid->bounds[d] = kernel->bounds[d];
+    if (kernel->bounds[d] != MP_MOSAIC_DYNAMIC) continue;
+    const void *bound = grid->call->operands[kernel->bound_operands[d]];
+    grid->bounds[d] = mp_mosaic_scalar_load(MP_DTYPE_S32, bound);
+    if (grid->bounds[d] < 0) {
+      return mp_status_make(MP_OUT_OF_RANGE, "kernel '%s': bound %u of the grid is %lld",
+                            kernel->name, d, (long long)grid->bounds[d]);
+    }
+  }
+  return NULL;
+}
+
+// ---- a step ----
+
+mp_status_t mp_mosaic_window_index(const mp_mosaic_kernel_t *kernel,
+                                   const mp_mosaic_window_t *window, const int64_t *step,
+                                   mp_mosaic_state_t *state, int64_t *out_index) {
+  mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
+  memset(out_index, 0, window->type.rank * sizeof(*out_index));
+  if (!window->has_entry) return NULL;
+  for (uint32_t d = 0; d < kernel->rank; ++d) state->registers[window->entry.args[d]] = step[d];
+  // The function reads the same operands as the kernel does.
+  for (uint32_t i = kernel->rank; i < window->entry.num_args; ++i) {
+    state->views[window->entry.args[i]] = state->views[kernel->main.args[i]];
+  }
+  state->pc = window->entry.begin;
+  MP_RETURN_IF_ERROR(mp_mosaic_run(&kernel->program, state, &outcome));
+  for (uint32_t d = 0; d < window->entry.num_results; ++d) {
+    out_index[d] = state->registers[window->entry.results[d]];
+  }
+  return NULL;
+}
+
+static mp_status_t mosaic_grid_move_windows(grid_t *grid) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  int64_t index[MP_MOSAIC_MAX_RANK];
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    const mp_mosaic_window_t *window = &kernel->windows[w];
+    if (window->is_whole) continue;
+    MP_RETURN_IF_ERROR(mp_mosaic_window_index(kernel, window, grid->step, &grid->state, index));
+    MP_RETURN_IF_ERROR(
+        mp_mosaic_window_move(window, index, &grid->windows[w], &grid->state.views[window->view]));
+  }
+  return NULL;
+}
+
+static mp_status_t mosaic_grid_blocked(const grid_t *grid) {
+  const char *where = grid->kernel->program.instructions[grid->state.pc].where;
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "%s: it waits for a semaphore that nothing signals: it is %lld, and the "
+                        "wait is for %lld",
+                        where == NULL ? "" : where, (long long)*grid->state.semaphore,
+                        (long long)grid->state.wanted);
+}
+
+static mp_status_t mosaic_grid_step(grid_t *grid, bool *out_carries) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  mp_mosaic_state_t *state = &grid->state;
+  mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
+  MP_RETURN_IF_ERROR(mosaic_grid_move_windows(grid));
+  for (uint32_t d = 0; d < kernel->rank; ++d) {
+    state->registers[kernel->main.args[d]] = grid->step[d];
+  }
+  state->pc = kernel->main.begin;
+  MP_RETURN_IF_ERROR(mp_mosaic_run(&kernel->program, state, &outcome));
+  if (outcome == MP_MOSAIC_BLOCKED) return mosaic_grid_blocked(grid);
+  *out_carries = outcome == MP_MOSAIC_CARRIES;
+  return NULL;
+}
+
+// "kernel 'flash', grid step (0, 1, 2): ...".
+static mp_status_t mosaic_grid_annotate(const grid_t *grid, mp_status_t status) {
+  char text[MP_MOSAIC_MAX_GRID * 24];
+  size_t at = 0;
+  text[0] = '\0';
+  for (uint32_t d = 0; d < grid->kernel->rank; ++d) {
+    const int written = snprintf(text + at, sizeof(text) - at, d == 0 ? "%lld" : ", %lld",
+                                 (long long)grid->step[d]);
+    if (written > 0) at += (size_t)written;
+  }
+  return mp_status_annotate(status, "kernel '%s', grid step (%s)", grid->kernel->name, text);
+}
+
+static bool mosaic_grid_next(grid_t *grid) {
+  for (uint32_t d = grid->kernel->rank; d-- > 0;) {
+    if (++grid->step[d] < grid->bounds[d]) return true;
+    grid->step[d] = 0;
+  }
+  return false;
+}
+
+// The steps [begin, end) of the outer, parallel dimensions.
+static mp_status_t mosaic_grid_run_steps(grid_t *grid, int64_t begin, int64_t end,
+                                         bool *out_carries) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  int64_t count = end - begin, rest = begin;
+  for (uint32_t d = kernel->num_parallel; d < kernel->rank; ++d) count *= grid->bounds[d];
+  memset(grid->step, 0, sizeof(grid->step));
+  for (uint32_t d = kernel->num_parallel; d-- > 0;) {
+    grid->step[d] = rest % grid->bounds[d];
+    rest /= grid->bounds[d];
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    mp_status_t status = mosaic_grid_step(grid, out_carries);
+    if (status != NULL) return mosaic_grid_annotate(grid, status);
+    if (*out_carries) return NULL;
+    mosaic_grid_next(grid);
+  }
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    if (kernel->windows[w].is_constant && !grid->is_last) continue;
+    mp_mosaic_window_flush(&kernel->windows[w], &grid->windows[w]);
+  }
+  return NULL;
+}
+
+// ---- parts ----
+
+// A part other than the first has no memory of the steps before it.
+static void mosaic_grid_unset(grid_t *grid) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  grid->state.kernel_args = kernel->main.args;
+  for (uint32_t i = 0; i < kernel->num_locals; ++i) {
+    const mp_mosaic_local_t *local = &kernel->locals[i];
+    if (local->operand == MP_MOSAIC_NONE) grid->state.unset |= UINT64_C(1) << local->arg;
+  }
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    const mp_mosaic_window_t *window = &kernel->windows[w];
+    if (window->is_constant) grid->state.unset |= UINT64_C(1) << window->arg;
+  }
+}
+
+static void mosaic_grid_copy_aliases(const grid_t *grid) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    const mp_mosaic_window_t *window = &kernel->windows[w];
+    if (!window->is_result || window->alias < 0) continue;
+    const void *from = grid->call->operands[window->alias];
+    void *to = grid->call->results[window->array];
+    size_t bytes = mp_mosaic_element_bytes(&window->type);
+    for (uint32_t d = 0; d < window->type.rank; ++d) bytes *= (size_t)window->dims[d];
+    if (from != to) memcpy(to, from, bytes);
+  }
+}
+
+mp_status_t mp_mosaic_grid_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const mp_mosaic_kernel_t *kernel = (const mp_mosaic_kernel_t *)base;
+  grid_t grid = {.kernel = kernel, .call = call, .is_last = call->part + 1 == base->num_parts};
+  bool carries = false;
+  int64_t begin = 0, end = kernel->parallel_steps;
+  MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(&grid));
+  if (base->num_parts == 1) {
+    mosaic_grid_copy_aliases(&grid);
+  } else {
+    mp_part_range(kernel->parallel_steps, base->num_parts, call->part, &begin, &end);
+  }
+  mosaic_grid_begin(&grid);
+  if (call->part != 0) mosaic_grid_unset(&grid);
+  mp_status_t status = mosaic_grid_run_steps(&grid, begin, end, &carries);
+  if (base->num_parts > 1) ((uint8_t *)call->shared)[call->part] = carries;
+  return status;
+}
+
+mp_status_t mp_mosaic_grid_finish(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  const mp_mosaic_kernel_t *kernel = (const mp_mosaic_kernel_t *)base;
+  const uint8_t *parts = call->shared;
+  bool carries = false;
+  for (uint32_t i = 0; i < base->num_parts; ++i) carries |= parts[i] != 0;
+  if (!carries) return NULL;
+  grid_t grid = {.kernel = kernel, .call = call, .is_last = true};
+  MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(&grid));
+  mosaic_grid_begin(&grid);
+  return mosaic_grid_run_steps(&grid, 0, kernel->parallel_steps, &carries);
+}

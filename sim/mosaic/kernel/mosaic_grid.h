@@ -1,0 +1,94 @@
+// The grid of a kernel: the function runs once for each step, on blocks of the arrays.
+//
+// A block is copied to the run's memory when its index changes, and blocks of results are copied
+// back when theirs does, and at the end. A block that lies in one piece is used where it is.
+//
+// If the outer dimensions of the grid are parallel, their steps are divided into parts, which may
+// run at the same time. A part begins with memory that holds nothing; should a step read such
+// memory, because it carries something from one step to the next, then all steps run again, one
+// after the other, when the parts are done.
+#ifndef MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_GRID_H_
+#define MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_GRID_H_
+
+#include "sim/mosaic/run/mosaic_program.h"
+#include "sim/mosaic/run/mosaic_view.h"
+
+enum { MP_MOSAIC_MAX_GRID = 16 };
+
+// An array that the function sees block by block, or as a whole.
+typedef struct {
+  bool is_result;
+  uint32_t array;                    // operand or result of the call
+  uint32_t arg;                      // of the function
+  uint32_t view;                     // of the argument
+  bool is_whole;                     // the argument is the array itself, wherever it lies
+  bool is_copied;                    // blocks are never used where they are
+  bool is_element;                   // the index counts elements instead of blocks
+  bool is_constant;                  // a result whose index is the same in all parts
+  bool has_entry;                    // else the index is 0 in each dimension
+  mp_mosaic_entry_t entry;           // index of the grid -> index of the block
+  int64_t pad[MP_MOSAIC_MAX_RANK];   // is_element: elements before the array
+  int64_t dims[MP_MOSAIC_MAX_RANK];  // of the array
+  mp_mosaic_type_t type;             // of the argument
+  int64_t alias;                     // result: the operand whose elements it begins with; or -1
+  size_t bytes, offset;              // of the block's copy in the part's memory
+} mp_mosaic_window_t;
+
+// Memory of the part that the function sees: scratch, and copies of prefetched operands.
+typedef struct {
+  uint32_t arg, view;
+  uint32_t operand;  // NONE: scratch
+  mp_mosaic_type_t type;
+  size_t bytes, offset;
+} mp_mosaic_local_t;
+
+typedef struct {
+  mp_kernel_t kernel;  // first
+  mp_mosaic_program_t program;
+  mp_mosaic_entry_t main;
+  const char *name;
+  uint32_t rank;                                // of the grid
+  int64_t bounds[MP_MOSAIC_MAX_GRID];           // DYNAMIC: an operand
+  uint32_t bound_operands[MP_MOSAIC_MAX_GRID];  // of dynamic ones
+  uint32_t num_parallel;                        // outer dimensions that parts divide
+  int64_t parallel_steps;                       // their product
+  uint32_t num_windows, num_locals;
+  mp_mosaic_window_t *windows;
+  mp_mosaic_local_t *locals;
+  size_t part_bytes;  // of one part's memory, without the state
+} mp_mosaic_kernel_t;
+
+// Runs the steps of one part; `finish` runs all of them if a part has found that it must.
+MP_NODISCARD mp_status_t mp_mosaic_grid_run(const mp_kernel_t *kernel,
+                                            const mp_kernel_call_t *call);
+MP_NODISCARD mp_status_t mp_mosaic_grid_finish(const mp_kernel_t *kernel,
+                                               const mp_kernel_call_t *call);
+
+// The index of a window's block at a step of the grid. The views that its function reads are set.
+MP_NODISCARD mp_status_t mp_mosaic_window_index(const mp_mosaic_kernel_t *kernel,
+                                                const mp_mosaic_window_t *window,
+                                                const int64_t *step, mp_mosaic_state_t *state,
+                                                int64_t *out_index);
+
+// ---- mosaic_window.c ----
+
+// Where a window is in a run.
+typedef struct {
+  bool has_block, is_copy;
+  int64_t index[MP_MOSAIC_MAX_RANK];
+} mp_mosaic_window_block_t;
+
+typedef struct {
+  mp_mosaic_window_block_t block;
+  char *array, *copy;
+} mp_mosaic_window_state_t;
+
+// Makes the argument's view the block with this index. OUT_OF_RANGE if it is not in the array.
+MP_NODISCARD mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window,
+                                               const int64_t *index,
+                                               mp_mosaic_window_state_t *state,
+                                               mp_mosaic_view_t *view);
+// Copies a result's block back.
+void mp_mosaic_window_flush(const mp_mosaic_window_t *window, mp_mosaic_window_state_t *state);
+
+#endif  // MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_GRID_H_

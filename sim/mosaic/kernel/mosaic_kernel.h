@@ -1,0 +1,25 @@
+// The kernel of a `tpu_custom_call`.
+#ifndef MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_KERNEL_H_
+#define MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_KERNEL_H_
+
+#include "sim/kernels/kernel.h"
+#include "sim/mosaic/ir/mosaic_ir.h"
+
+// The calls that are to run, and not only to be described, get a target of their own.
+#define MP_MOSAIC_TARGET        "tpu_custom_call"
+#define MP_MOSAIC_KERNEL_TARGET "minipod.mosaic"
+// Gives main's calls of MP_MOSAIC_TARGET this target.
+MP_NODISCARD mp_status_t mp_mosaic_claim_calls(mp_module_t *module);
+// Whether the op is a custom_call with this target, of which mp_mosaic_make_kernel makes the
+// kernel.
+bool mp_mosaic_is_call(const mp_op_t *op);
+
+// Reads the call's module, and compiles it.
+MP_KERNEL_MAKER(mp_mosaic_make_kernel);
+
+// The same, of a verified module, which may be released afterwards.
+MP_NODISCARD mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
+                                                  const mp_mosaic_module_t *module,
+                                                  const mp_kernel_t **out_kernel);
+
+#endif  // MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_KERNEL_H_

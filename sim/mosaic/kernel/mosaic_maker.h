@@ -1,0 +1,25 @@
+// Making a kernel; private to this folder.
+#ifndef MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_MAKER_H_
+#define MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_MAKER_H_
+
+#include "sim/mosaic/compile/mosaic_compiler.h"
+#include "sim/mosaic/kernel/mosaic_grid.h"
+
+typedef struct {
+  mp_arena_t *arena;
+  const mp_op_t *call;  // the custom_call
+  const mp_mosaic_func_t *func;
+  mp_mosaic_compiler_t *compiler;
+  mp_mosaic_kernel_t *kernel;
+  uint32_t num_dynamic, num_prefetched, num_scratch;
+} mp_mosaic_maker_t;
+
+// Makes the windows and locals, of the compiled function.
+MP_NODISCARD mp_status_t mp_mosaic_make_windows(mp_mosaic_maker_t *maker);
+// An error about the function.
+MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
+    mp_mosaic_maker_error(const mp_mosaic_maker_t *maker, const char *format, ...);
+// Decides how the grid is divided into parts.
+MP_NODISCARD mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker);
+
+#endif  // MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_MAKER_H_

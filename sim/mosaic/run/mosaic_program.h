@@ -1,0 +1,183 @@
+// A compiled Mosaic function: instructions with jumps, and the state of a run.
+//
+// A run keeps all it knows in mp_mosaic_state_t, so that it can stop at any instruction and go on
+// later, on any thread. A program is made once, then never changed, and may be shared.
+//
+//   registers  scalars: integers sign-extended to 64 bits (i1: 0 or 1), floats as their bits
+//   vectors    places in the run's memory, row-major, elements as sim/numeric/dtype.h stores them
+//   views      memrefs: an address, sizes and distances
+#ifndef MINIPOD_SIM_MOSAIC_RUN_MOSAIC_PROGRAM_H_
+#define MINIPOD_SIM_MOSAIC_RUN_MOSAIC_PROGRAM_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/base/arena.h"
+#include "sim/kernels/kernel.h"
+#include "sim/mosaic/ir/mosaic_ir.h"
+
+enum { MP_MOSAIC_MAX_RANK = 8 };
+#define MP_MOSAIC_NONE UINT32_MAX
+// The most operands and results of a kernel.
+enum { MP_MOSAIC_MOST_ARRAYS = 256 };
+
+// ---- memrefs ----
+
+// Elements may be seen as another type than they are stored as (tpu.memref_bitcast). Then an
+// element consists of `pack` stored ones, which are `pack_step` bytes apart, the lowest bits first;
+// or `split` elements along dimension `split_dim` are the parts of one stored element, each of
+// `element` bytes.
+typedef struct {
+  char *base;  // of the first element
+  uint32_t rank;
+  uint32_t element;  // bytes of an element as it is seen
+  uint32_t pack;     // 1: not packed
+  uint32_t split;    // 1: not split
+  uint32_t split_dim;
+  uint32_t phase;  // split: the number of the first element in its stored one
+  uint32_t root;   // the argument or allocation of which it is a part
+  int64_t pack_step;
+  int64_t dims[MP_MOSAIC_MAX_RANK];
+  int64_t strides[MP_MOSAIC_MAX_RANK];  // bytes; split_dim: of stored elements
+} mp_mosaic_view_t;
+
+// ---- instructions ----
+
+typedef enum {
+  MP_MOSAIC_DO_RETURN,
+  MP_MOSAIC_DO_JUMP,    // to `target`
+  MP_MOSAIC_DO_UNLESS,  // to `target` if register a is 0
+  MP_MOSAIC_DO_SWITCH,  // to targets[i] for the first i with cases[i] = register a; else the last
+  MP_MOSAIC_DO_MOVE,    // registers: out = a
+  MP_MOSAIC_DO_MOVE_VIEW,
+  MP_MOSAIC_DO_COPY,         // vectors: out = a, `value` bytes
+  MP_MOSAIC_DO_INTEGER,      // out = a (op) b, of `bits` bits
+  MP_MOSAIC_DO_COMPARE,      // out = a (predicate) b
+  MP_MOSAIC_DO_SELECT,       // out = a ? b : c
+  MP_MOSAIC_DO_EXTEND,       // out = a as an integer of `bits` bits, unsigned if `flag`
+  MP_MOSAIC_DO_TO_VECTOR,    // vector out = register a, an element of `value` bytes
+  MP_MOSAIC_DO_FROM_VECTOR,  // register out = vector a, an element of `dtype`
+  MP_MOSAIC_DO_KERNEL,
+  MP_MOSAIC_DO_LOAD,         // vector out = part of view a
+  MP_MOSAIC_DO_STORE,        // part of view a = vector b, where mask c is true
+  MP_MOSAIC_DO_LOAD_SCALAR,  // register out = element of view a
+  MP_MOSAIC_DO_STORE_SCALAR,
+  MP_MOSAIC_DO_SLICE,    // views: out = part of a
+  MP_MOSAIC_DO_SQUEEZE,  // without dimensions of size 1
+  MP_MOSAIC_DO_RESHAPE,
+  MP_MOSAIC_DO_BITCAST,
+  MP_MOSAIC_DO_ALLOCATE,  // view out = memory of vector a
+  MP_MOSAIC_DO_SIZE,      // register out = size of dimension `value` of view a
+  MP_MOSAIC_DO_BOUND,     // register out = bound `value` of the grid
+  MP_MOSAIC_DO_DMA,       // view b = view a, signals view c
+  MP_MOSAIC_DO_WAIT_DMA,  // waits for the bytes of view a at semaphore c
+  MP_MOSAIC_DO_SEM_READ,
+  MP_MOSAIC_DO_SEM_SIGNAL,
+  MP_MOSAIC_DO_SEM_WAIT,
+  MP_MOSAIC_DO_SEED,    // of random numbers: registers of `indices`
+  MP_MOSAIC_DO_RANDOM,  // vector out = `value` bytes
+  MP_MOSAIC_DO_ASSERT,
+  MP_MOSAIC_DO_NUM_KINDS,
+} mp_mosaic_do_t;
+
+// A part of a view.
+typedef struct {
+  uint32_t num_indices;
+  const uint32_t *indices;  // registers
+  uint32_t rank;
+  const int64_t *sizes;     // MP_MOSAIC_DYNAMIC: in the next register of `dynamic`
+  const uint32_t *dynamic;  // registers
+  const int64_t *steps;     // NULL: all are 1
+  bool adds;                // a store adds to what is there: vector dtype
+} mp_mosaic_part_t;
+
+typedef struct {
+  const mp_kernel_t *kernel;
+  uint32_t num_operands, num_results;
+  const uint32_t *operands, *results;  // vectors
+} mp_mosaic_kernel_call_t;
+
+// What sets a view's shape.
+typedef struct {
+  const mp_mosaic_type_t *type;  // a copy, since the module goes
+} mp_mosaic_shape_t;
+
+typedef struct {
+  uint32_t count;
+  const int64_t *cases;
+  const uint32_t *targets;  // [count + 1]
+} mp_mosaic_cases_t;
+
+typedef struct {
+  uint8_t kind;       // mp_mosaic_do_t
+  uint8_t bits;       // of integers
+  uint8_t predicate;  // of comparisons: arith.cmpi's
+  uint8_t dtype;      // mp_dtype_t
+  uint16_t code;      // INTEGER: mp_mosaic_opcode_t
+  bool flag;
+  uint32_t out, a, b, c;
+  uint32_t target;
+  int64_t value;
+  union {
+    const mp_mosaic_part_t *part;
+    const mp_mosaic_kernel_call_t *call;
+    const mp_mosaic_shape_t *shape;
+    const mp_mosaic_cases_t *cases;
+    const char *text;  // ASSERT
+  } u;
+  const char *where;  // for messages: "vector.load, kernel.py:12:7"; NULL: cannot fail
+} mp_mosaic_instruction_t;
+
+// ---- programs ----
+
+// A function that a run may begin at.
+typedef struct {
+  uint32_t begin;  // instruction
+  uint32_t num_args, num_results;
+  const uint32_t *args;     // registers or views, by the argument's type
+  const uint32_t *results;  // registers
+} mp_mosaic_entry_t;
+
+typedef struct {
+  uint32_t num_instructions, num_registers, num_vectors, num_views;
+  const mp_mosaic_instruction_t *instructions;
+  const int64_t *registers;  // their first values
+  const uint64_t *offsets;   // [num_vectors] in the memory; for known ones not used
+  const void *const *known;  // [num_vectors] vectors that are the same in each run; NULL: others
+  size_t memory_bytes;       // of vectors and allocations
+  size_t scratch_bytes, shared_bytes;  // of kernels
+} mp_mosaic_program_t;
+
+// How a run has stopped. CARRIES: it reads memory that holds nothing (`unset`).
+typedef enum { MP_MOSAIC_DONE, MP_MOSAIC_BLOCKED, MP_MOSAIC_CARRIES } mp_mosaic_outcome_t;
+
+// A run. All but `pc` is set by mp_mosaic_state_init and the caller.
+typedef struct {
+  uint32_t pc;
+  int64_t *registers;
+  mp_mosaic_view_t *views;
+  char **vectors;  // their addresses
+  char *memory;
+  void *scratch, *shared;
+  const int64_t *bounds;  // of the grid
+  uint64_t seed, draws;   // of random numbers
+  // Arguments, in bits, whose memory holds nothing until something is stored to all of it.
+  uint64_t unset;
+  bool reads_unset;
+  const uint32_t *kernel_args;  // the views of the arguments, if any is unset
+  // BLOCKED: the semaphore, its value, and the value that the run waits for.
+  int64_t *semaphore, wanted;
+} mp_mosaic_state_t;
+
+// The bytes that the state's arrays and memories take, 64-byte aligned.
+size_t mp_mosaic_state_bytes(const mp_mosaic_program_t *program);
+// Sets up a state in such memory. Its views and what lies in its memory are not set.
+void mp_mosaic_state_init(const mp_mosaic_program_t *program, char *memory,
+                          mp_mosaic_state_t *out_state);
+
+// Runs from state->pc until the function returns, or waits for a semaphore. Errors say where.
+MP_NODISCARD mp_status_t mp_mosaic_run(const mp_mosaic_program_t *program, mp_mosaic_state_t *state,
+                                       mp_mosaic_outcome_t *out_outcome);
+
+#endif  // MINIPOD_SIM_MOSAIC_RUN_MOSAIC_PROGRAM_H_

@@ -1,0 +1,17 @@
+// Single instructions of a run; private to this folder.
+#ifndef MINIPOD_SIM_MOSAIC_RUN_MOSAIC_STEP_H_
+#define MINIPOD_SIM_MOSAIC_RUN_MOSAIC_STEP_H_
+
+#include "sim/mosaic/run/mosaic_program.h"
+
+// Loads, stores, and what makes views.
+MP_NODISCARD mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,
+                                               const mp_mosaic_instruction_t *in,
+                                               mp_mosaic_state_t *state);
+// DMAs and semaphores. `out_blocks` is set if the run must wait.
+MP_NODISCARD mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in,
+                                              mp_mosaic_state_t *state, bool *out_blocks);
+// Random numbers: a function of the seeds and of how many were drawn since.
+void mp_mosaic_step_random(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state);
+
+#endif  // MINIPOD_SIM_MOSAIC_RUN_MOSAIC_STEP_H_

@@ -1,0 +1,329 @@
+#include "sim/mosaic/run/mosaic_view.h"
+
+#include <string.h>
+
+#include "sim/kernels/strided.h"
+
+uint32_t mp_mosaic_element_bytes(const mp_mosaic_type_t *type) {
+  return type->element == MP_MOSAIC_NUMBER ? (uint32_t)mp_dtype_size(type->dtype) : 8;
+}
+
+void mp_mosaic_view_dense(const mp_mosaic_type_t *type, char *base, uint32_t root,
+                          mp_mosaic_view_t *out_view) {
+  *out_view = (mp_mosaic_view_t){.base = base,
+                                 .rank = type->rank,
+                                 .element = mp_mosaic_element_bytes(type),
+                                 .pack = 1,
+                                 .split = 1,
+                                 .root = root};
+  int64_t stride = out_view->element;
+  for (uint32_t d = type->rank; d-- > 0;) {
+    out_view->dims[d] = type->dims[d];
+    out_view->strides[d] = stride;
+    stride *= type->dims[d];
+  }
+}
+
+int64_t mp_mosaic_view_count(const mp_mosaic_view_t *view) {
+  int64_t count = 1;
+  for (uint32_t d = 0; d < view->rank; ++d) count *= view->dims[d];
+  return count;
+}
+
+bool mp_mosaic_view_is_dense(const mp_mosaic_view_t *view) {
+  int64_t stride = view->element;
+  if (view->pack != 1 || view->split != 1) return false;
+  for (uint32_t d = view->rank; d-- > 0;) {
+    if (view->dims[d] != 1 && view->strides[d] != stride) return false;
+    stride *= view->dims[d];
+  }
+  return true;
+}
+
+// ---- parts ----
+
+static mp_status_t mosaic_view_check(const mp_mosaic_view_t *view, uint32_t d, int64_t start,
+                                     int64_t size, int64_t step) {
+  const int64_t most = view->dims[d];
+  const bool is_in =
+      start >= 0 && size >= 0 && start <= most &&
+      (size == 0 || (size - 1 <= (most - 1) / step && start <= most - 1 - (size - 1) * step));
+  if (is_in) return NULL;
+  return mp_status_make(
+      MP_OUT_OF_RANGE, "elements %lld to %lld of dimension %u are outside of its %lld elements",
+      (long long)start, (long long)(start + (size - 1) * step), d, (long long)most);
+}
+
+mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *starts,
+                                const int64_t *sizes, const int64_t *steps,
+                                mp_mosaic_view_t *out_view) {
+  mp_mosaic_view_t part = *view;
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    const int64_t step = steps == NULL ? 1 : steps[d];
+    MP_RETURN_IF_ERROR(mosaic_view_check(view, d, starts[d], sizes[d], step));
+    part.dims[d] = sizes[d];
+    if (view->split != 1 && d == view->split_dim) {
+      if (step != 1) return mp_status_make(MP_UNIMPLEMENTED, "a step in a packed dimension");
+      const int64_t first = starts[d] + view->phase;
+      part.base += first / view->split * view->strides[d];
+      part.phase = (uint32_t)(first % view->split);
+    } else {
+      part.base += starts[d] * view->strides[d];
+      part.strides[d] = view->strides[d] * step;
+    }
+  }
+  *out_view = part;
+  return NULL;
+}
+
+// ---- other shapes ----
+
+static void mosaic_view_keep_dim(const mp_mosaic_view_t *view, uint32_t d, mp_mosaic_view_t *out) {
+  if (view->split != 1 && d == view->split_dim) out->split_dim = out->rank;
+  out->dims[out->rank] = view->dims[d];
+  out->strides[out->rank++] = view->strides[d];
+}
+
+// A split dimension of one element goes: the view has single parts of stored elements then.
+static void mosaic_view_drop_dim(const mp_mosaic_view_t *view, uint32_t d, mp_mosaic_view_t *out) {
+  if (view->split == 1 || d != view->split_dim) return;
+  out->base += (int64_t)view->phase * view->element;
+  out->split = 1;
+  out->phase = 0;
+}
+
+mp_status_t mp_mosaic_view_squeeze(const mp_mosaic_view_t *view, const mp_mosaic_type_t *type,
+                                   mp_mosaic_view_t *out_view) {
+  mp_mosaic_view_t out = *view;
+  bool stays[MP_MOSAIC_MAX_RANK] = {false};
+  uint32_t left = type->rank;
+  // Where several dimensions of size 1 could go, it is the outermost ones.
+  for (uint32_t d = view->rank; d-- > 0;) {
+    stays[d] = left > 0 &&
+               (type->dims[left - 1] == view->dims[d] || type->dims[left - 1] == MP_MOSAIC_DYNAMIC);
+    if (stays[d]) --left;
+    if (!stays[d] && view->dims[d] != 1) left = UINT32_MAX;
+    if (left == UINT32_MAX) break;
+  }
+  if (left != 0) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "the squeezed shape is not the memref's");
+  }
+  out.rank = 0;
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    (stays[d] ? mosaic_view_keep_dim : mosaic_view_drop_dim)(view, d, &out);
+  }
+  *out_view = out;
+  return NULL;
+}
+
+// Dimensions that can be seen as one: [begin, end) of `view`, whose elements lie at one distance.
+static bool mosaic_view_is_run(const mp_mosaic_view_t *view, uint32_t begin, uint32_t end) {
+  int64_t inner = -1, size = 1;
+  for (uint32_t d = end; d-- > begin;) {
+    if (view->dims[d] == 1) continue;
+    if (view->split != 1 && d == view->split_dim) return false;
+    if (inner >= 0 && view->strides[d] != inner * size) return false;
+    if (inner < 0) inner = view->strides[d];
+    size *= view->dims[d];
+  }
+  return true;
+}
+
+static int64_t mosaic_view_inner_stride(const mp_mosaic_view_t *view, uint32_t begin,
+                                        uint32_t end) {
+  for (uint32_t d = end; d-- > begin;) {
+    if (view->dims[d] != 1) return view->strides[d];
+  }
+  return view->element;
+}
+
+// The dimensions [to_begin, to_end) of `out` take the place of [begin, end) of `view`.
+static mp_status_t mosaic_view_reshape_group(const mp_mosaic_view_t *view, uint32_t begin,
+                                             uint32_t end, mp_mosaic_view_t *out, uint32_t to_begin,
+                                             uint32_t to_end) {
+  if (end - begin == 1 && to_end - to_begin == 1) {
+    if (view->split != 1 && begin == view->split_dim) out->split_dim = to_begin;
+    out->strides[to_begin] = view->strides[begin];
+    return NULL;
+  }
+  if (!mosaic_view_is_run(view, begin, end)) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "a memref whose elements are not evenly spaced is given another shape");
+  }
+  int64_t stride = mosaic_view_inner_stride(view, begin, end);
+  for (uint32_t d = to_end; d-- > to_begin;) {
+    out->strides[d] = stride;
+    stride *= out->dims[d];
+  }
+  return NULL;
+}
+
+mp_status_t mp_mosaic_view_reshape(const mp_mosaic_view_t *view, const mp_mosaic_type_t *type,
+                                   mp_mosaic_view_t *out_view) {
+  mp_mosaic_view_t out = *view;
+  out.rank = type->rank;
+  for (uint32_t d = 0; d < type->rank; ++d) out.dims[d] = type->dims[d];
+  if (mp_mosaic_view_count(&out) != mp_mosaic_view_count(view)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "the new shape has another number of elements");
+  }
+  // Groups of dimensions with equally many elements, from the outermost on.
+  uint32_t from = 0, to = 0;
+  while (from < view->rank || to < out.rank) {
+    uint32_t from_end = from, to_end = to;
+    int64_t a = 1, b = 1;
+    if (from_end < view->rank) a = view->dims[from_end++];
+    if (to_end < out.rank) b = out.dims[to_end++];
+    while (a != b) {
+      if (a < b && from_end < view->rank) {
+        a *= view->dims[from_end++];
+      } else if (b < a && to_end < out.rank) {
+        b *= out.dims[to_end++];
+      } else {
+        break;
+      }
+    }
+    MP_RETURN_IF_ERROR(mosaic_view_reshape_group(view, from, from_end, &out, to, to_end));
+    from = from_end;
+    to = to_end;
+  }
+  *out_view = out;
+  return NULL;
+}
+
+// ---- other element types ----
+
+static mp_status_t mosaic_view_refuse_bitcast(void) {
+  return mp_status_make(MP_UNIMPLEMENTED, "this change of element types is not supported");
+}
+
+mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, const mp_mosaic_type_t *type,
+                                   mp_mosaic_view_t *out_view) {
+  mp_mosaic_view_t out = *view;
+  const uint32_t to = mp_mosaic_element_bytes(type), from = view->element;
+  const uint32_t d = view->rank - 2;
+  *out_view = out;
+  if (to == from) return NULL;
+  if (view->rank < 2 || view->split != 1 || type->rank != view->rank)
+    return mosaic_view_refuse_bitcast();
+  out.element = to;
+  out.dims[d] = type->dims[d];
+  if (to > from && view->pack == 1) {
+    out.pack = to / from;
+    out.pack_step = view->strides[d];
+    out.strides[d] *= out.pack;
+    if (out.dims[d] * out.pack != view->dims[d]) return mosaic_view_refuse_bitcast();
+  } else if (to < from && view->pack == from / to) {
+    out.pack = 1;
+    out.strides[d] = view->pack_step;
+  } else if (to < from && view->pack == 1) {
+    out.split = from / to;
+    out.split_dim = d;
+    out.phase = 0;
+  } else {
+    return mosaic_view_refuse_bitcast();
+  }
+  *out_view = out;
+  return NULL;
+}
+
+// ---- copies ----
+
+// The view as a box of stored elements: the dimensions, and a last one if they are packed.
+typedef struct {
+  uint32_t rank, element;
+  int64_t dims[MP_MOSAIC_MAX_RANK + 2], strides[MP_MOSAIC_MAX_RANK + 2];
+} box_t;
+
+static mp_status_t mosaic_view_box(const mp_mosaic_view_t *view, box_t *out) {
+  out->rank = 0;
+  out->element = view->element / view->pack;
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    out->dims[out->rank] = view->dims[d];
+    out->strides[out->rank] = view->strides[d];
+    if (view->split != 1 && d == view->split_dim) {
+      if (view->phase != 0 || view->dims[d] % view->split != 0) {
+        return mp_status_make(MP_UNIMPLEMENTED,
+                              "a part of a packed memref that is not made of whole words");
+      }
+      out->dims[out->rank++] /= view->split;
+      out->dims[out->rank] = view->split;
+      out->strides[out->rank] = view->element;
+    }
+    ++out->rank;
+  }
+  if (view->pack != 1) {
+    out->dims[out->rank] = view->pack;
+    out->strides[out->rank++] = view->pack_step;
+  }
+  return NULL;
+}
+
+static void mosaic_view_box_copy(const box_t *box, char *to, const int64_t *to_strides,
+                                 const char *from, const int64_t *from_strides) {
+  mp_strided_t copy;
+  mp_strided_init(&copy, box->element);
+  for (uint32_t d = 0; d < box->rank; ++d) {
+    mp_strided_add_dim(&copy, box->dims[d], to_strides[d], from_strides[d]);
+  }
+  mp_strided_finish(&copy);
+  mp_strided_run(&copy, to, from);
+}
+
+// The distances in a dense array with the box's dimensions.
+static void mosaic_view_dense_strides(const box_t *box, int64_t *out) {
+  int64_t stride = box->element;
+  for (uint32_t d = box->rank; d-- > 0;) {
+    out[d] = stride;
+    stride *= box->dims[d];
+  }
+}
+
+mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void *vector) {
+  box_t box;
+  int64_t strides[MP_MOSAIC_MAX_RANK + 2];
+  MP_RETURN_IF_ERROR(mosaic_view_box(view, &box));
+  mosaic_view_dense_strides(&box, strides);
+  mosaic_view_box_copy(&box, vector, strides, view->base, box.strides);
+  return NULL;
+}
+
+mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vector) {
+  box_t box;
+  int64_t strides[MP_MOSAIC_MAX_RANK + 2];
+  MP_RETURN_IF_ERROR(mosaic_view_box(view, &box));
+  mosaic_view_dense_strides(&box, strides);
+  mosaic_view_box_copy(&box, view->base, box.strides, vector, strides);
+  return NULL;
+}
+
+mp_status_t mp_mosaic_view_copy(const mp_mosaic_view_t *to, const mp_mosaic_view_t *from) {
+  box_t a, b;
+  MP_RETURN_IF_ERROR(mosaic_view_box(to, &a));
+  MP_RETURN_IF_ERROR(mosaic_view_box(from, &b));
+  bool is_same = a.rank == b.rank && a.element == b.element;
+  for (uint32_t d = 0; is_same && d < a.rank; ++d) is_same = a.dims[d] == b.dims[d];
+  if (!is_same) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "both sides of the copy have different sizes");
+  }
+  mosaic_view_box_copy(&a, to->base, a.strides, from->base, b.strides);
+  return NULL;
+}
+
+mp_status_t mp_mosaic_view_write_masked(const mp_mosaic_view_t *view, const void *vector,
+                                        const uint8_t *mask) {
+  if (view->pack != 1 || view->split != 1) {
+    return mp_status_make(MP_UNIMPLEMENTED, "a masked store to a packed memref");
+  }
+  const int64_t count = mp_mosaic_view_count(view);
+  const char *from = vector;
+  for (int64_t i = 0; i < count; ++i, from += view->element) {
+    if (mask[i] == 0) continue;
+    int64_t rest = i, at = 0;
+    for (uint32_t d = view->rank; d-- > 0;) {
+      at += rest % view->dims[d] * view->strides[d];
+      rest /= view->dims[d];
+    }
+    memcpy(view->base + at, from, view->element);
+  }
+  return NULL;
+}

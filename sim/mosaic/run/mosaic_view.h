@@ -1,0 +1,44 @@
+// Views of memory: parts, other shapes and element types of a memref, and copies.
+#ifndef MINIPOD_SIM_MOSAIC_RUN_MOSAIC_VIEW_H_
+#define MINIPOD_SIM_MOSAIC_RUN_MOSAIC_VIEW_H_
+
+#include "sim/mosaic/run/mosaic_program.h"
+
+// A dense view of memory, of the type's dimensions.
+void mp_mosaic_view_dense(const mp_mosaic_type_t *type, char *base, uint32_t root,
+                          mp_mosaic_view_t *out_view);
+// The bytes of an element of a memref in memory; semaphores have 8.
+uint32_t mp_mosaic_element_bytes(const mp_mosaic_type_t *type);
+
+// The part of a view that begins at `starts` and has `sizes` elements, `steps` apart (NULL: 1).
+// OUT_OF_RANGE, with the dimension.
+MP_NODISCARD mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *starts,
+                                             const int64_t *sizes, const int64_t *steps,
+                                             mp_mosaic_view_t *out_view);
+// Without the dimensions of size 1 that `type` does not have.
+MP_NODISCARD mp_status_t mp_mosaic_view_squeeze(const mp_mosaic_view_t *view,
+                                                const mp_mosaic_type_t *type,
+                                                mp_mosaic_view_t *out_view);
+MP_NODISCARD mp_status_t mp_mosaic_view_reshape(const mp_mosaic_view_t *view,
+                                                const mp_mosaic_type_t *type,
+                                                mp_mosaic_view_t *out_view);
+MP_NODISCARD mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view,
+                                                const mp_mosaic_type_t *type,
+                                                mp_mosaic_view_t *out_view);
+
+// The number of elements.
+int64_t mp_mosaic_view_count(const mp_mosaic_view_t *view);
+// Whether its elements lie one after the other.
+bool mp_mosaic_view_is_dense(const mp_mosaic_view_t *view);
+
+// Copy all elements to or from a vector, or between views of the same sizes. The only error is
+// UNIMPLEMENTED, for parts of split views that do not consist of whole stored elements.
+MP_NODISCARD mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void *vector);
+MP_NODISCARD mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vector);
+MP_NODISCARD mp_status_t mp_mosaic_view_copy(const mp_mosaic_view_t *to,
+                                             const mp_mosaic_view_t *from);
+// Writes the elements for which the mask, one byte each, is not zero.
+MP_NODISCARD mp_status_t mp_mosaic_view_write_masked(const mp_mosaic_view_t *view,
+                                                     const void *vector, const uint8_t *mask);
+
+#endif  // MINIPOD_SIM_MOSAIC_RUN_MOSAIC_VIEW_H_

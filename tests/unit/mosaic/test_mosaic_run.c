@@ -1,0 +1,308 @@
+// Runs Mosaic kernels: grids and blocks, control flow, memory, DMAs, and what is refused.
+#include "tests/unit/support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/ir/module.h"
+#include "sim/mosaic/kernel/mosaic_kernel.h"
+#include "sim/mosaic/read/mosaic_reader.h"
+
+// ---- a kernel under test ----
+
+enum { MOST = 8 };
+
+typedef struct {
+  mp_module_t *module;
+  uint32_t num_operands, num_results;
+  const mp_type_t *operands[MOST], *results[MOST];
+  const mp_kernel_t *kernel;
+} bench_t;
+
+static void bench_begin(bench_t *bench) {
+  memset(bench, 0, sizeof(*bench));
+  assert_ok(mp_module_create(&bench->module));
+}
+
+static void bench_operand(bench_t *bench, mp_dtype_t dtype, int64_t m, int64_t n) {
+  assert_ok(mp_type_tensor(bench->module->arena, dtype, (int64_t[]){m, n}, n == 0 ? 1 : 2,
+                           &bench->operands[bench->num_operands++]));
+}
+
+static void bench_result(bench_t *bench, mp_dtype_t dtype, int64_t m, int64_t n) {
+  assert_ok(mp_type_tensor(bench->module->arena, dtype, (int64_t[]){m, n}, 2,
+                           &bench->results[bench->num_results++]));
+}
+
+static mp_status_t bench_compile(bench_t *bench, const char *text) {
+  mp_mosaic_module_t *mosaic = NULL;
+  mp_block_t *block = NULL;
+  mp_op_t *op = NULL;
+  mp_value_t *values[MOST];
+  const mp_attr_t *target = NULL;
+  assert_ok(mp_mosaic_read(text, strlen(text), &mosaic));
+  assert_ok(mp_mosaic_verify(mosaic));
+  assert_ok(mp_block_create(bench->module, bench->num_operands, bench->operands, &block));
+  for (uint32_t i = 0; i < bench->num_operands; ++i) values[i] = &block->args[i];
+  assert_ok(mp_attr_make_string(bench->module->arena, MP_STR(MP_MOSAIC_TARGET), &target));
+  const mp_named_attr_t attr = {MP_ATTR_CALL_TARGET_NAME, MP_STR("call_target_name"), target};
+  const mp_op_spec_t spec = {.code = MP_OP_CUSTOM_CALL,
+                             .num_operands = bench->num_operands,
+                             .operands = values,
+                             .num_results = bench->num_results,
+                             .result_types = bench->results,
+                             .num_attrs = 1,
+                             .attrs = &attr};
+  assert_ok(mp_op_create(bench->module, &spec, &op));
+  mp_block_append(block, op);
+  mp_status_t status = mp_mosaic_make_kernel_of(bench->module->arena, op, mosaic, &bench->kernel);
+  mp_mosaic_module_release(mosaic);
+  return status;
+}
+
+// All parts, the last one first, with dirty memory.
+static mp_status_t bench_run(const bench_t *bench, const void *const *operands,
+                             void *const *results) {
+  const mp_kernel_t *kernel = bench->kernel;
+  const size_t bytes = (kernel->scratch_bytes + 64) & ~(size_t)63;
+  void *scratch = aligned_alloc(64, bytes), *shared = aligned_alloc(64, 64);
+  mp_status_t status = NULL;
+  for (uint32_t part = kernel->num_parts; part-- > 0 && status == NULL;) {
+    memset(scratch, 0xAB, bytes);
+    const mp_kernel_call_t call = {operands, results, scratch, part, shared};
+    status = kernel->run(kernel, &call);
+  }
+  if (status == NULL && kernel->finish != NULL) {
+    const mp_kernel_call_t call = {operands, results, scratch, 0, shared};
+    status = kernel->finish(kernel, &call);
+  }
+  free(shared);
+  free(scratch);
+  return status;
+}
+
+static void bench_end(bench_t *bench) {
+  mp_module_release(bench->module);
+}
+
+static float *counting(int64_t count) {
+  float *values = aligned_alloc(64, ((size_t)count * 4 + 63) & ~(size_t)63);
+  for (int64_t i = 0; i < count; ++i) values[i] = (float)(i % 1000);
+  return values;
+}
+
+// ---- texts ----
+
+#define OP         "\"stable_mosaic."
+#define VMEM(dims) "memref<" dims "xf32, #tpu.memory_space<vmem>>"
+#define V          "vector<8x128xf32>"
+#define ZERO       "%z = " OP "arith.constant\"() {value = 0 : index} : () -> index\n"
+#define LOAD(name, from) \
+  name " = " OP "vector.load\"(" from ", %z, %z) : (" VMEM("8x128") ", index, " \
+       "index) -> " V "\n"
+#define STORE(value, to) \
+  OP "vector.store\"(" value ", " to ", %z, %z) : (" V ", " VMEM("8x128") ", index, index) -> " \
+                                                                          "()\n"
+#define ADD(name, a, b) name " = " OP "arith.addf\"(" a ", " b ") : (" V ", " V ") -> " V "\n"
+#define RETURN          OP "func.return\"() : () -> ()\n"
+#define MODULE(args, types, body, attributes)                   \
+  "module attributes {stable_mosaic.version = 13 : i64} {\n" OP \
+  "func.func\"() ({\n"                                          \
+  "^bb0(" args "):\n" body RETURN "}) {function_type = (" types \
+  ") -> (), sym_name = \"k\"" attributes "} : () -> ()\n}\n"
+
+#define ROWS "transform_indices = affine_map<(d0) -> (d0, 0)>"
+#define GRID(n, semantics, outs)                                                                \
+  ", iteration_bounds = array<i64: " n                                                          \
+  ">, dimension_semantics = [#tpu.dimension_semantics<" semantics ">], window_params = [{" ROWS \
+  "}, {" outs "}]"
+#define ARGS  "%i: i32, %x: " VMEM("8x128") ", %y: " VMEM("8x128")
+#define TYPES "i32, " VMEM("8x128") ", " VMEM("8x128")
+
+// ---- grids ----
+
+// 20 rows in blocks of 8: the last block is not whole.
+static void test_blocks(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 20, 128);
+  bench_result(&bench, MP_DTYPE_F32, 20, 128);
+  assert_ok(bench_compile(
+      &bench, MODULE(ARGS, TYPES, ZERO LOAD("%a", "%x") ADD("%b", "%a", "%a") STORE("%b", "%y"),
+                     GRID("3", "arbitrary", ROWS))));
+  float *x = counting(20 * 128), *y = counting(24 * 128);
+  assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y}));
+  for (int i = 0; i < 20 * 128; ++i) assert_true(y[i] == 2 * x[i]);
+  assert_true(y[20 * 128] == (float)(20 * 128 % 1000));  // behind the array
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
+static void test_block_outside(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 16, 128);
+  bench_result(&bench, MP_DTYPE_F32, 16, 128);
+  assert_ok(bench_compile(&bench, MODULE(ARGS, TYPES, ZERO LOAD("%a", "%x") STORE("%a", "%y"),
+                                         GRID("3", "arbitrary", ROWS))));
+  float *x = counting(16 * 128), *y = counting(16 * 128);
+  assert_status(bench_run(&bench, (const void *[]){x}, (void *[]){y}), MP_OUT_OF_RANGE,
+                "kernel 'k', grid step (2): operand 0 (argument 1 of the kernel): the block with "
+                "index 2 of dimension 0 is outside of its 16 elements");
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
+#define SCRATCH_ARGS  ARGS ", %s: " VMEM("8x128")
+#define SCRATCH_TYPES TYPES ", " VMEM("8x128")
+// Sums of blocks, carried in scratch memory.
+#define CARRY \
+  ZERO LOAD("%a", "%x") LOAD("%c", "%s") ADD("%d", "%a", "%c") STORE("%d", "%s") STORE("%d", "%y")
+
+static void check_carry(const char *text, bool is_one_block, uint32_t num_parts) {
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 32, 128);
+  bench_result(&bench, MP_DTYPE_F32, is_one_block ? 8 : 32, 128);
+  assert_ok(bench_compile(&bench, text));
+  assert_int_equal(bench.kernel->num_parts, num_parts);
+  float *x = counting(32 * 128), *y = counting(32 * 128);
+  assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y}));
+  for (int i = 0; i < 1024; ++i) {
+    float sum = 0;
+    for (int k = 0; k < 4; ++k) {
+      sum += x[k * 1024 + i];
+      if (!is_one_block) assert_true(y[k * 1024 + i] == sum);
+    }
+    if (is_one_block) assert_true(y[i] == sum);
+  }
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
+// A kernel that says its steps are parallel, and carries values from one to the next.
+static void test_carries(void **state) {
+  (void)state;
+  check_carry(MODULE(SCRATCH_ARGS, SCRATCH_TYPES, CARRY,
+                     ", scratch_operands = 1 : i64" GRID("4", "arbitrary", ROWS)),
+              false, 1);
+  check_carry(MODULE(SCRATCH_ARGS, SCRATCH_TYPES, CARRY,
+                     ", scratch_operands = 1 : i64" GRID("4", "parallel", ROWS)),
+              false, 4);
+  check_carry(MODULE(SCRATCH_ARGS, SCRATCH_TYPES, CARRY,
+                     ", scratch_operands = 1 : i64" GRID(
+                         "4", "parallel", "transform_indices = affine_map<(d0) -> (0, 0)>")),
+              true, 4);
+}
+
+// ---- control flow ----
+
+#define I32(name, number) \
+  name " = " OP "arith.constant\"() {value = " number " : i32} : () -> i32\n"
+
+// A loop that swaps the values that it carries: x, x + x, x, ...
+static void test_loop(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 8, 128);
+  bench_result(&bench, MP_DTYPE_F32, 8, 128);
+  assert_ok(bench_compile(
+      &bench, MODULE("%x: " VMEM("8x128") ", %y: " VMEM("8x128"), VMEM("8x128") ", " VMEM("8x128"),
+                     ZERO LOAD("%a", "%x") ADD("%b", "%a", "%a") I32("%n0", "0") I32("%n3", "3")
+                         I32("%n1", "1") "%r:2 = " OP
+                                         "scf.for\"(%n0, %n3, %n1, %a, %b) ({\n^bb0(%j: i32, %p: " V
+                                         ", %q: " V "):\n" OP "scf.yield\"(%q, %p) : (" V ", " V
+                                         ") -> ()\n}) : (i32, i32, i32, " V ", " V ") -> (" V ", " V
+                                         ")\n" STORE("%r#0", "%y"),
+                     "")));
+  float *x = counting(1024), *y = counting(1024);
+  assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y}));
+  for (int i = 0; i < 1024; ++i) assert_true(y[i] == 2 * x[i]);
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
+// ---- memory ----
+
+#define HBM(dims) "memref<" dims "xf32, #tpu.memory_space<any>>"
+#define SEMAPHORE "memref<!tpu.dma_semaphore, #tpu.memory_space<semaphore_mem>>"
+#define SLICE                                                                            \
+  "%part = " OP                                                                          \
+  "tpu.memref_slice\"(%x, %n, %n0) {operandSegmentSizes = array<i32: 1, 2, 0>} : (" HBM( \
+      "32x128") ", i32, i32) -> " HBM("8x128") "\n"
+#define DMA_TYPES HBM("32x128") ", " VMEM("8x128") ", " SEMAPHORE
+#define WAIT                                                                               \
+  OP "tpu.wait_dma2\"(%s, %part, %y) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : " \
+     "(" SEMAPHORE ", " HBM("8x128") ", " VMEM("8x128") ") -> ()\n"
+#define ENQUEUE                                                                           \
+  OP "tpu.enqueue_dma\"(%part, %y, %s) {operandSegmentSizes = array<i32: 1, 0, 1, 1, 0, " \
+     "0>} : (" HBM("8x128") ", " VMEM("8x128") ", " SEMAPHORE ") -> ()\n"
+#define DMA_MODULE(row, body)                                                       \
+  MODULE("%x: " HBM("32x128") ", %y: " VMEM("8x128") ", %s: " SEMAPHORE, DMA_TYPES, \
+         I32("%n", row) I32("%n0", "0") SLICE body, ", scratch_operands = 1 : i64")
+
+static mp_status_t run_dma(const char *text, float **out_y) {
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 32, 128);
+  bench_result(&bench, MP_DTYPE_F32, 8, 128);
+  assert_ok(bench_compile(&bench, text));
+  float *x = counting(32 * 128);
+  *out_y = counting(1024);
+  mp_status_t status = bench_run(&bench, (const void *[]){x}, (void *[]){*out_y});
+  free(x);
+  bench_end(&bench);
+  return status;
+}
+
+static void test_dma(void **state) {
+  (void)state;
+  float *y = NULL;
+  assert_ok(run_dma(DMA_MODULE("16", ENQUEUE WAIT), &y));
+  for (int i = 0; i < 1024; ++i) assert_true(y[i] == (float)((16 * 128 + i) % 1000));
+  free(y);
+  assert_status(run_dma(DMA_MODULE("16", WAIT), &y), MP_FAILED_PRECONDITION,
+                "it waits for a semaphore that nothing signals: it is 0, and the wait is for 4096");
+  free(y);
+  assert_status(run_dma(DMA_MODULE("16", ENQUEUE WAIT WAIT), &y), MP_FAILED_PRECONDITION,
+                "tpu.wait_dma2");
+  free(y);
+  assert_status(run_dma(DMA_MODULE("25", ENQUEUE WAIT), &y), MP_OUT_OF_RANGE,
+                "argument 0 of the kernel: elements 25 to 32 of dimension 0 are outside of its 32");
+  free(y);
+}
+
+// ---- refusals ----
+
+#define XY_MODULE(body) \
+  MODULE("%x: " VMEM("8x128") ", %y: " VMEM("8x128"), VMEM("8x128") ", " VMEM("8x128"), body, "")
+
+static void test_refusals(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 8, 128);
+  bench_result(&bench, MP_DTYPE_F32, 8, 128);
+  assert_status(bench_compile(&bench, XY_MODULE("%d = " OP "tpu.device_id\"() : () -> i32\n")),
+                MP_UNIMPLEMENTED, "tpu.device_id");
+  bench_operand(&bench, MP_DTYPE_F32, 8, 128);
+  assert_status(bench_compile(&bench, XY_MODULE(ZERO LOAD("%a", "%x") STORE("%a", "%y"))),
+                MP_UNIMPLEMENTED, "2 arguments, which do not fit to 2 operands and 1 results");
+  bench_end(&bench);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_blocks),  cmocka_unit_test(test_block_outside),
+      cmocka_unit_test(test_carries), cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_dma),     cmocka_unit_test(test_refusals),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
