@@ -7,13 +7,17 @@ What is patched in PyTorch's classes for tests (torch.testing._internal):
     threads               classes that run each rank as a thread (MultiThreadedTestCase) run it as a process
     all process groups    have the backends "cpu:gloo,tpu:tpu_dist": PyTorch's list for DTensor knows no tpu_dist alone, and
                           tests have tensors on the CPU.  The last barrier of DTensor's tests names no device
-    torch.accelerator     as many devices as ranks.  TorchTPU says 1 once it has a client, and tests skip themselves
+    torch.accelerator     has as many devices as ranks, and ignores set_device_index(RANK): a process of TorchTPU has device 0,
+                          which is 1 device, so that tests would skip themselves
     instantiate_device_type_tests
                           the tests are made for the device alone, whatever devices the file names
     device_ids=[rank]     is left out for DistributedDataParallel: TorchTPU's processes have one device each
     fully_shard           moves parameters from the CPU by swap_tensors: TorchTPU refuses to set their `data`
+    Module.to             swaps parameters (torch.__future__), which keeps shared parameters shared
+    torch.tpu             lets tests call what TorchTPU keeps for PyTorch, such as current_stream; _sleep does nothing
+    attention             is PyTorch's, in matmuls and softmax: minipod does not run TorchTPU's Mosaic kernel
     sources               ("cuda", "hpu", "xpu", "cpu"), a list of the devices that a test allows, has "tpu", too
-    on the CPU            tests that need accelerators run
+    on the CPU            torch.accelerator says that the CPU is one, and tests that need accelerators run
 """
 
 import ctypes
@@ -21,6 +25,8 @@ import faulthandler
 import functools
 import json
 import os
+import pathlib
+import re
 import resource
 import signal
 import sys
@@ -50,8 +56,10 @@ def _always(value):
 def _as_devices(count):
   """The CPU as an accelerator of which each rank has one."""
   torch.cpu.device_count = _always(count)
+  torch.accelerator.current_accelerator = _always(torch.device("cpu"))
   for name in ("skip_if_lt_x_gpu", "requires_world_size"):
     setattr(common_distributed, name, _always(lambda test: test))
+  common_dtensor.skip_if_lt_x_gpu = common_distributed.skip_if_lt_x_gpu
   common_distributed.at_least_x_gpu = _always(True)
   common_dtensor.skip_unless_torch_gpu = lambda test: test
 
@@ -93,11 +101,17 @@ def _move(params, buffers, device):
 
 
 def _patch_for_tpu():
+  from torch_tpu._internal.utils import annotations
   common_dtensor.DTensorTestBase.backend = BACKENDS
   common_dtensor.DTensorContinuousTestBase.backend_str = _always(BACKENDS)
   common_dtensor.DTensorTestBase.destroy_pg = _destroy_group
   _without_devices(torch.nn.parallel.DistributedDataParallel)
   _fsdp_init._move_states_to_device = _move
+  torch.__future__.set_swap_module_params_on_conversion(True)
+  annotations._internal_apis_allowed_for_testing = True
+  torch.tpu._sleep = torch.accelerator.set_device_index = _always(None)
+  for name in ("flash", "mem_efficient", "cudnn"):
+    getattr(torch.backends.cuda, f"enable_{name}_sdp")(False)
 
 
 def prepare(device, count):
@@ -124,21 +138,26 @@ def _has_ranks(value, module):
           and "Local" not in value.__mro__[1].__name__ and "LocalTensor" not in value.__name__)
 
 
-def load(path, name):
-  """What is wrong with the file, or "", and its tests."""
-  name = name.replace("/", ".")
-  sys.path.insert(0, str(path.parent))
-  module = types.ModuleType(name)
+@functools.cache
+def _classes(path):
+  """The classes of the file by name."""
+  path = pathlib.Path(path)
+  module = types.ModuleType(path.stem)
   module.__file__ = str(path)
   source = path.read_text().replace('("cuda", "hpu", "xpu", "cpu")', '("cuda", "hpu", "xpu", "cpu", "tpu")')
-  sys.modules[name] = module
+  sys.modules[path.stem] = module
+  sys.path.insert(0, str(path.parent))
+  exec(compile(source, path, "exec"), vars(module))
+  sys.path.pop(0)
+  return {value.__name__: value for value in vars(module).values() if _has_ranks(value, module)}
+
+
+def load(path):
+  """What is wrong with the file, or "", and its tests."""
   try:
-    exec(compile(source, path, "exec"), vars(module))
+    classes = _classes(path)
   except (Exception, SystemExit) as error:
     return f"{type(error).__name__}: {error}", []
-  finally:
-    sys.path.pop(0)
-  classes = {value.__name__: value for value in vars(module).values() if _has_ranks(value, module)}
   return "", [{"class": each, "test": test} for each in classes for test in sorted(dir(classes[each]))
               if test.startswith("test") and callable(getattr(classes[each], test))]
 
@@ -186,7 +205,14 @@ def _reason(code):
   return next((skip.message for skip in common_distributed.TEST_SKIPS.values() if skip.exit_code == code), None)
 
 
+def _errors_since(begin):
+  """The first line of each kind of error that the process has logged after this place of its output."""
+  text = os.pread(1, 1 << 20, begin).decode(errors="replace")
+  return list(dict.fromkeys(re.findall(r"^E\d{4} [^\]]*\] (.{1,600})", text, re.MULTILINE)))[:3]
+
+
 def _outcome(run):
+  begin = os.fstat(1).st_size
   try:
     run()
     return {"result": "pass"}
@@ -196,19 +222,19 @@ def _outcome(run):
     if isinstance(error, SystemExit) and (why := _reason(error.code)):
       return {"result": "skip", "error": why}
     frames = traceback.extract_tb(error.__traceback__)[-6:]
-    return {"result": "fail", "error": f"{type(error).__name__}: {error}"[:3000],
+    return {"result": "fail", "error": f"{type(error).__name__}: {error}"[:3000], "log": _errors_since(begin),
             "where": [f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.line}" for frame in reversed(frames)]}
 
 
 def _clean():
-  """After a test that skips itself."""
+  """After a test that has not come to its end."""
   if dist.is_initialized():
     dist.destroy_process_group()
 
 
-def _join(count):
+def _join():
   """TorchTPU's client needs a process group, by torchrun's variables, before the tests seed the device."""
-  if torch.accelerator.is_available():
+  if common_fsdp.DISTRIBUTED_BACKEND == BACKENDS:
     dist.init_process_group("tpu_dist")
     dist.barrier()
     dist.destroy_process_group()
@@ -224,13 +250,12 @@ def serve(rank, count, requests, replies):
   resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
   faulthandler.enable()
   faulthandler.register(signal.SIGUSR1)
-  _join(count)
+  _join()
   for number, line in enumerate(requests):
     case = json.loads(line)
-    kind = vars(sys.modules[case["module"].replace("/", ".")])[case["class"]]
     file_name = os.path.join(tempfile.gettempdir(), f"suites.{os.getppid()}.{os.environ['MASTER_PORT']}.{number}")
-    outcome = _outcome(lambda: _run(kind, case["test"], rank, count, file_name))
-    if outcome["result"] == "skip":
-      _clean()
+    outcome = _outcome(lambda: _run(_classes(case["path"])[case["class"]], case["test"], rank, count, file_name))
     replies.write(json.dumps(outcome) + "\n")
     replies.flush()
+    if outcome["result"] != "pass":
+      _clean()
