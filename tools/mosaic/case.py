@@ -9,10 +9,12 @@ import dataclasses
 import importlib
 import json
 import pathlib
+from unittest import mock
 
 import jax
 from jax import export
 from jax._src import mesh as jax_mesh
+from jax._src.pallas.mosaic import tpu_info
 from jax.experimental.pallas import tpu as pltpu
 import ml_dtypes  # noqa: F401  gives NumPy the names of the types
 import numpy as np
@@ -23,7 +25,7 @@ _cases = {}
 
 @dataclasses.dataclass
 class Case:
-  """`make` gets a random generator, and returns the function and its arguments."""
+  """`make` gets a random generator, and returns the function, its arguments, and perhaps its reference."""
   package: str
   name: str
   make: object
@@ -53,10 +55,14 @@ def find_packages() -> list[str]:
   return sorted(path.stem for path in (pathlib.Path(__file__).parent / "kernels").glob("[a-z]*.py"))
 
 
+@contextlib.contextmanager
 def described_tpu(kind=KIND):
-  """A block in which JAX lowers for a TPU of this kind, without one."""
+  """A block in which JAX lowers for a TPU of this kind, without one; meshes of CPU devices count as the TPU's, too."""
   device = jax_mesh.AbstractDevice(device_kind=kind, num_cores=1, platform="tpu")
-  return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=device))
+  with (mock.patch.object(tpu_info, "get_device_kind", lambda: kind),
+        mock.patch.object(tpu_info, "get_num_device_cores", lambda: 1),
+        jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=device))):
+    yield
 
 
 def lower(function, args, kind=KIND):
@@ -66,8 +72,9 @@ def lower(function, args, kind=KIND):
 
 
 def build(case: Case):
-  """The function and its arguments; Pallas chooses between interpreters and lowering when the function is built."""
-  return case.make(np.random.default_rng(len(case.name)))
+  """The function, its arguments and its reference; Pallas chooses between interpreters and lowering meanwhile."""
+  function, args, *reference = case.make(np.random.default_rng(len(case.name)))
+  return function, args, reference[0] if reference else case.reference
 
 
 def expect(case: Case):
@@ -75,13 +82,15 @@ def expect(case: Case):
   ways = {"tpu": pltpu.InterpretParams(), "any": True, "reference": None}
   failures = []
   for way in case.by:
-    if way == "reference" and case.reference is None:
-      continue
     try:
       with _interpreted_by(ways[way]):
-        function, args = build(case)
-        run = case.reference if way == "reference" else function
-        found = jax.jit(lambda *args: run(*args))(*args)
+        function, args, reference = build(case)
+        if way == "reference":
+          if reference is None:
+            continue
+          found = reference(*args)
+        else:
+          found = jax.jit(lambda *args: function(*args))(*args)
         return [np.asarray(value) for value in jax.tree.leaves(found)], way
     except Exception as error:  # an interpreter may raise anything for a kernel that it does not support
       failures.append(f"{way}: {type(error).__name__}: {str(error).splitlines()[0][:160]}")

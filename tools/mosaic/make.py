@@ -19,7 +19,7 @@ def make(found: case.Case, folder: pathlib.Path, again: bool) -> str:
     return "kept"
   started = time.time()
   try:
-    function, args = case.build(found)
+    function, args, _ = case.build(found)
     exported = case.lower(function, args)
   except Exception as error:  # what JAX refuses to lower is listed, too
     if not isinstance(error, (NotImplementedError, ValueError)):

@@ -17,7 +17,7 @@ import numpy as np
 
 
 def run(folder: pathlib.Path):
-  """("right" | "wrong" | "refused" | "failed", what is said)"""
+  """("right" | "wrong" | "refused" | "failed", details)"""
   described, exported, args, expected = case.load(folder)
   if exported.nr_devices > len(jax.devices()):
     return "refused", f"needs {exported.nr_devices} devices"

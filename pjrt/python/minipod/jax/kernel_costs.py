@@ -127,6 +127,23 @@ def inner_bodies(eqn) -> list:
   return found
 
 
+def is_remote(jaxpr) -> bool:
+  """Whether the kernel communicates with other devices."""
+  for eqn in walk(jaxpr):
+    name = eqn.primitive.name
+    if name == "get_barrier_semaphore":
+      return True
+    if name == "dma_start" and sum(map(_is_semaphore, eqn.invars)) > 1:  # one on each side
+      return True
+    if name == "semaphore_signal" and eqn.params["args_tree"].unflatten(eqn.invars)[3] is not None:
+      return True
+  return False
+
+
+def _is_semaphore(atom) -> bool:
+  return "sem" in str(getattr(getattr(atom.aval, "inner_aval", None), "dtype", ""))
+
+
 class _Work:
   """Operations of matmuls, elements of other operations, elements of functions."""
 

@@ -147,24 +147,7 @@ def _choose_interpreters(loop, params):
   elif kernel_grid.is_known_to_jax(params):
     as_operations.append(("Pallas' interpreter", True, False))
   as_calls = [("Pallas' interpreter of TPUs", tpu.InterpretParams(), True)]
-  return as_calls if _is_remote(params["jaxpr"]) else as_operations + as_calls
-
-
-def _is_remote(jaxpr) -> bool:
-  """Whether the kernel communicates with other devices."""
-  for eqn in kernel_costs.walk(jaxpr):
-    name = eqn.primitive.name
-    if name == "get_barrier_semaphore":
-      return True
-    if name == "dma_start" and sum(map(_is_semaphore, eqn.invars)) > 1:  # one on each side
-      return True
-    if name == "semaphore_signal" and eqn.params["args_tree"].unflatten(eqn.invars)[3] is not None:
-      return True
-  return False
-
-
-def _is_semaphore(atom) -> bool:
-  return "sem" in str(getattr(getattr(atom.aval, "inner_aval", None), "dtype", ""))
+  return as_calls if kernel_costs.is_remote(params["jaxpr"]) else as_operations + as_calls
 
 
 def _make_function(ctx, args, lower):
@@ -262,7 +245,7 @@ def _has_effects(params) -> bool:
   """Whether the kernel must stay even if its results are unused."""
   stated = getattr(params["compiler_params"], "has_side_effects", False)
   is_pure = stated is False or getattr(stated, "value", None) == "pure"
-  return not is_pure or _is_remote(params["jaxpr"])
+  return not is_pure or kernel_costs.is_remote(params["jaxpr"])
 
 
 def _call(ctx, args, function, described):
