@@ -181,7 +181,7 @@ KNOWS = {
                      "collectives/transport", "collectives/transport/bootstrap", "pjrt", "pjrt/compile"],
     "pjrt/extensions": [*BASE, "sim/foreign", "sim/model/report", "sim/model/report/profile", "sim/ir", "topology", "sim/runtime/devices", "sim/runtime/buffers",
                         "sim/runtime/parcels", "sim/runtime/runs", "pjrt/c_api", "pjrt", "pjrt/package"],
-    "pjrt/command": [*IR, "sim/ir/print", "sim/ir/verify", "sim/ir/compare", "sim/readers", "sim/readers/text", "sim/passes", "sim/spmd/gspmd",
+    "pjrt/command": [*IR, "sim/mosaic/ir", "sim/mosaic/read", "sim/ir/print", "sim/ir/verify", "sim/ir/compare", "sim/readers", "sim/readers/text", "sim/passes", "sim/spmd/gspmd",
                      "sim/spmd/propagation", "sim/spmd/rules", "sim/plan", "collectives", "topology", "topology/figures", *NETWORK, "sim/model/faults",
                      "sim/model/picture", "sim/model/clock", "sim/chip", "sim/chip/print", "sim/chip/rules",
                      "sim/runtime/buffers", "sim/runtime/devices", "pjrt/c_api", "pjrt", "pjrt/compile", "pjrt/package",

@@ -8,6 +8,8 @@
 #include "sim/ir/compare/module_equal.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/verify/verify.h"
+#include "sim/mosaic/read/mosaic_call.h"
+#include "sim/mosaic/read/mosaic_reader.h"
 #include "sim/passes/passes.h"
 #include "sim/readers/text/text.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
@@ -23,6 +25,7 @@ typedef struct {
   bool prepare;
   bool number;
   bool propagate;
+  bool mosaic;
   const char *path;
 } arguments_t;
 
@@ -30,6 +33,7 @@ static const char g_usage[] =
     "usage: minipod opt [OPTION ...] FILE\n"
     "\n"
     "Reads a StableHLO program, MLIR bytecode or text, verifies it and prints it as text.\n"
+    "The same for a Mosaic module, which is a kernel for TPUs.\n"
     "\n"
     "  --form=NAME  FILE is mlir, hlo (an HloModuleProto) or hlo_with_config\n"
     "  --generic    print every operation in its generic form\n"
@@ -41,6 +45,7 @@ static const char g_usage[] =
     "  --prepare    print the input of the partitioner: functions inlined, ops desugared\n"
     "  --number     give the n-th operation the location \"op<n>\"; implies --locations\n"
     "  --propagate  print the same as --prepare, with the propagated sharding of every value\n"
+    "  --mosaic     print the Mosaic modules of the program's kernels (tpu_custom_call) instead\n"
     "  FILE         - is the standard input\n"
     "  --version    print the version of minipod\n"
     "\n"
@@ -67,6 +72,8 @@ static mp_status_t verb_opt_parse_arguments(int argc, char **argv, arguments_t *
       out->check = true;
     else if (strcmp(argv[i], "--prepare") == 0)
       out->prepare = true;
+    else if (strcmp(argv[i], "--mosaic") == 0)
+      out->mosaic = true;
     else if (strcmp(argv[i], "--number") == 0)
       out->number = out->print.locations = true;
     else if (strcmp(argv[i], "--propagate") == 0)
@@ -147,24 +154,84 @@ static mp_status_t verb_opt_transform(const arguments_t *arguments, mp_module_t 
   return arguments->propagate ? verb_opt_propagate(module) : NULL;
 }
 
+// ---- kernels in Mosaic ----
+
+// Each op of such a module has the dialect's name, as has its list of dialects in bytecode;
+// programs carry modules in base64.
+static bool verb_opt_is_mosaic(mp_str_t bytes) {
+  static const char dialect[] = "stable_mosaic";
+  const size_t size = sizeof(dialect) - 1;
+  for (size_t i = 0; bytes.size >= size && i <= bytes.size - size; ++i)
+    if (bytes.data[i] == dialect[0] && memcmp(bytes.data + i, dialect, size) == 0) return true;
+  return false;
+}
+
+static mp_status_t verb_opt_print_verified(const mp_mosaic_module_t *module, bool unverified,
+                                           mp_strbuf_t *out) {
+  if (!unverified) MP_RETURN_IF_ERROR(mp_mosaic_verify(module));
+  mp_mosaic_print(module, out);
+  return mp_strbuf_status(out);
+}
+
+static mp_status_t verb_opt_print_mosaic(mp_str_t bytes, bool unverified, mp_strbuf_t *out) {
+  mp_mosaic_module_t *module = NULL;
+  MP_RETURN_IF_ERROR(mp_mosaic_read(bytes.data, bytes.size, &module));
+  mp_status_t status = verb_opt_print_verified(module, unverified, out);
+  mp_mosaic_module_release(module);
+  return status;
+}
+
+typedef struct {
+  bool unverified;
+  mp_strbuf_t *out;
+} printer_t;
+
+static mp_status_t verb_opt_print_kernel(void *context, mp_op_t *op) {
+  const printer_t *printer = context;
+  if (op->code != MP_OP_CUSTOM_CALL ||
+      !mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "tpu_custom_call"))
+    return NULL;
+  mp_mosaic_call_t call = {0};
+  mp_status_t status = mp_mosaic_read_call(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), &call);
+  if (status != NULL) return mp_op_error_at(op, status);
+  mp_strbuf_puts(printer->out, "// ");
+  mp_loc_describe(op->loc, printer->out);
+  mp_strbuf_putc(printer->out, '\n');
+  status = verb_opt_print_verified(call.module, printer->unverified, printer->out);
+  mp_mosaic_module_release(call.module);
+  return status;
+}
+
+static mp_status_t verb_opt_print_kernels(mp_module_t *module, bool unverified, mp_strbuf_t *out) {
+  printer_t printer = {unverified, out};
+  return mp_module_walk(module, verb_opt_print_kernel, &printer);
+}
+
+// ---- the verb ----
+
+static mp_status_t verb_opt_print(const arguments_t *arguments, mp_str_t bytes,
+                                  mp_module_t **module, mp_strbuf_t *out) {
+  MP_RETURN_IF_ERROR(mp_read_program(bytes.data, bytes.size, arguments->form, module));
+  MP_RETURN_IF_ERROR(mp_command_name_places(arguments->path, *module));
+  if (!arguments->unverified) MP_RETURN_IF_ERROR(mp_module_verify(*module));
+  if (arguments->mosaic) return verb_opt_print_kernels(*module, arguments->unverified, out);
+  MP_RETURN_IF_ERROR(verb_opt_transform(arguments, *module));
+  MP_RETURN_IF_ERROR(mp_module_print(*module, &arguments->print, out));
+  return arguments->check ? verb_opt_check_text(*module, out) : NULL;
+}
+
 static mp_status_t verb_opt_run(const arguments_t *arguments) {
   mp_strbuf_t bytes, text;
   mp_strbuf_init(&bytes);
   mp_strbuf_init(&text);
   mp_module_t *module = NULL;
-  mp_status_t status = NULL;
-  MP_GOTO_IF_ERROR(status, mp_command_read(arguments->path, &bytes), done);
-  MP_GOTO_IF_ERROR(
-      status, mp_read_program(mp_strbuf_text(&bytes), bytes.size, arguments->form, &module), done);
-  MP_GOTO_IF_ERROR(status, mp_command_name_places(arguments->path, module), done);
-  if (!arguments->unverified) MP_GOTO_IF_ERROR(status, mp_module_verify(module), done);
-  MP_GOTO_IF_ERROR(status, verb_opt_transform(arguments, module), done);
-  MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);
-  if (arguments->check)
-    status = verb_opt_check_text(module, &text);
-  else
-    fwrite(mp_strbuf_text(&text), 1, text.size, stdout);
-done:
+  mp_status_t status = mp_command_read(arguments->path, &bytes);
+  const mp_str_t program = {mp_strbuf_text(&bytes), bytes.size};
+  if (status == NULL && verb_opt_is_mosaic(program))
+    status = verb_opt_print_mosaic(program, arguments->unverified, &text);
+  else if (status == NULL)
+    status = verb_opt_print(arguments, program, &module, &text);
+  if (status == NULL && !arguments->check) fwrite(mp_strbuf_text(&text), 1, text.size, stdout);
   if (bytes.size != 0) status = mp_status_annotate(status, "%s", arguments->path);
   mp_module_release(module);
   mp_strbuf_deinit(&text);
