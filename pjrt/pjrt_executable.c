@@ -11,6 +11,8 @@
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/ir/layout.h"
+#include "sim/model/clock/model.h"
+#include "sim/readers/options/debug_options.h"
 
 PJRT_Executable *mp_pjrt_executable_retain(PJRT_Executable *executable) {
   // Relaxed: the caller has a reference already.
@@ -210,6 +212,13 @@ static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
   return wishes;
 }
 
+static void pjrt_executable_tell_flags(const mp_program_t *program) {
+  for (uint32_t i = 0; i < program->num_libtpu_flags; ++i) {
+    const mp_str_t flag = program->libtpu_flags[i];
+    if (!mp_model_takes_libtpu_flag(flag)) mp_debug_option_tell_libtpu(flag);
+  }
+}
+
 mp_status_t mp_pjrt_executable_compile(PJRT_Client *client,
                                        const PJRT_TopologyDescription *topology,
                                        const mp_pjrt_source_t *source,
@@ -233,6 +242,7 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client,
   mp_status_t status =
       mp_pjrt_compile(source, (uint32_t)topology->num_devices,
                       mp_pjrt_takes_libtpu_options(topology), &wishes, arena, &compiled);
+  if (status == NULL) pjrt_executable_tell_flags(compiled.program);
   if (status == NULL) mp_pjrt_dump_program(dump, number, compiled.program);
   if (status == NULL && client != NULL) {
     executable->client = mp_pjrt_client_retain(client);

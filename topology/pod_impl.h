@@ -42,7 +42,7 @@ MP_NODISCARD mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, 
 // that cannot be read.
 MP_NODISCARD mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec,
                                                const mp_options_t *options, uint64_t faults,
-                                               mp_strbuf_t *out_text);
+                                               const char *libtpu_flags, mp_strbuf_t *out_text);
 
 // Places the devices of this process, and `workers` workers, on the machine's core groups.
 MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers);

@@ -132,7 +132,8 @@ static void pod_time_write_calibration(const char *path, mp_strbuf_t *out_text) 
 }
 
 mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t *options,
-                                  uint64_t faults, mp_strbuf_t *out_text) {
+                                  uint64_t faults, const char *libtpu_flags,
+                                  mp_strbuf_t *out_text) {
   mp_pod_time_t time;
   mp_platform_t platform;
   MP_RETURN_IF_ERROR(pod_time_read(spec, options, &time));
@@ -157,6 +158,11 @@ mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t 
   // Every process keeps the times of all devices, for the program as it has compiled it.
   if (time.mode != MP_TIME_OFF) {
     mp_strbuf_printf(out_text, "\noption fuse\t%d", (int)options->fuse);
+    const bool is_tpu = pod_time_platform_of(spec->kind) == MP_PLATFORM_TPU;
+    mp_strbuf_printf(out_text, "\nLIBTPU_INIT_ARGS\t%s",
+                     is_tpu && libtpu_flags != NULL && libtpu_flags[0] != '\0'
+                         ? libtpu_flags
+                         : "no flag with an effect");
   }
   mp_strbuf_puts(out_text, "\nfaults that it begins with\t");
   if (faults == 0 || faults == UINT64_MAX) {

@@ -64,6 +64,23 @@ static void pjrt_compile_log(const mp_pjrt_compiled_t *compiled, double began) {
          (unsigned long long)program->arena_bytes);
 }
 
+// Copies the flags of libtpu among the options into the program.
+static mp_status_t pjrt_compile_keep_flags(const mp_compile_options_t *options,
+                                           mp_program_t *program) {
+  const uint32_t count = options->libtpu_flags.count;
+  if (count == 0) return NULL;
+  mp_str_t *flags = MP_ARENA_ARRAY(program->arena, mp_str_t, count);
+  MP_RETURN_IF_NULL(flags);
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_str_t flag = options->libtpu_flags.items[i];
+    flags[i] = (mp_str_t){mp_arena_strndup(program->arena, flag.data, flag.size), flag.size};
+    MP_RETURN_IF_NULL(flags[i].data);
+  }
+  program->libtpu_flags = flags;
+  program->num_libtpu_flags = count;
+  return NULL;
+}
+
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, bool is_tpu,
                             const mp_compile_request_t *wishes, mp_arena_t *arena,
                             mp_pjrt_compiled_t *out_compiled) {
@@ -98,6 +115,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
   mp_status_t status =
       pjrt_compile_assign_devices(&options, compiled.program->num_replicas,
                                   compiled.program->num_partitions, pod_devices, arena, &compiled);
+  if (status == NULL) status = pjrt_compile_keep_flags(&options, compiled.program);
   if (status != NULL) {
     mp_program_release(compiled.program);
     return status;

@@ -146,6 +146,9 @@ struct mp_program_s {
   mp_spmd_report_t report;          // of the partitioner
   const mp_inspected_t *inspected;  // [num_inspected], in the module's arena
   uint32_t num_inspected;
+  // Flags of libtpu among the compile options, "name=value", in `arena`.
+  const mp_str_t *libtpu_flags;  // [num_libtpu_flags]
+  uint32_t num_libtpu_flags;
 };
 
 // The number of parts into which a COPY of `bytes` is divided.

@@ -1,12 +1,14 @@
 #include "sim/runtime/client_pod.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "collectives/transport/tpu/tpu_job.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/str.h"
+#include "sim/model/clock/model.h"
 #include "sim/model/faults/faults.h"
 #include "topology/processes/pod_merge.h"
 
@@ -44,9 +46,16 @@ static mp_status_t client_pod_announce(const mp_world_t *world, const mp_options
                               .pid = self->pid,
                               .faults = UINT64_MAX,
                               .bounds = client_pod_bounds(world, options)};
+  mp_strbuf_t flags;
+  mp_strbuf_init(&flags);
+  mp_model_write_libtpu_flags(&flags);
+  process.libtpu_args = getenv("LIBTPU_INIT_ARGS");
+  process.libtpu_flags = mp_strbuf_text(&flags);
   // Errors of faults are ignored here: making the faults reports them later.
   mp_status_release(mp_faults_fingerprint(options, &process.faults));
-  return mp_pod_announce(options, &process, announcement);
+  mp_status_t status = mp_pod_announce(options, &process, announcement);
+  mp_strbuf_deinit(&flags);
+  return status;
 }
 
 // ---- Announcements as one memo: their sizes, and then their bytes ----

@@ -53,19 +53,50 @@ mp_status_t mp_chip_figures_take_flags(mp_str_t flags, mp_chip_figures_t *in_out
   return NULL;
 }
 
-// A flag without a value is switched on.
-static void compiler_flags_take_init_arg(mp_str_t argument, mp_chip_figures_t *figures) {
-  while (argument.size > 0 && argument.data[0] == '-') ++argument.data, --argument.size;
-  if (argument.size == 0) return;
-  const bool has_value = memchr(argument.data, '=', argument.size) != NULL;
-  mp_str_t value = argument;
+bool mp_chip_figures_take_flag(mp_str_t flag, mp_chip_figures_t *in_out_figures) {
+  mp_str_t value = flag;
   const mp_str_t name = mp_str_cut(&value, '=');
-  if (compiler_flags_take_one(name, has_value ? value : MP_STR("true"), figures)) return;
-  mp_log(MP_LOG_INFO, "LIBTPU_INIT_ARGS: %.*s has no effect here", MP_STR_ARG(argument));
+  return compiler_flags_take_one(name, value, in_out_figures);
+}
+
+// ---- LIBTPU_INIT_ARGS ----
+
+typedef struct {
+  mp_str_t text;  // without dashes; empty: there is none
+  mp_str_t name, value;
+} init_arg_t;
+
+// Cuts the first argument off. A flag without a value is switched on.
+static init_arg_t compiler_flags_cut(mp_str_t *args) {
+  init_arg_t arg = {.text = mp_str_cut(args, ' ')};
+  while (arg.text.size > 0 && arg.text.data[0] == '-') ++arg.text.data, --arg.text.size;
+  arg.value = arg.text;
+  arg.name = mp_str_cut(&arg.value, '=');
+  if (arg.name.size == arg.text.size) arg.value = MP_STR("true");
+  return arg;
 }
 
 void mp_chip_figures_take_init_args(mp_str_t args, mp_chip_figures_t *in_out_figures) {
   while (args.size != 0) {
-    compiler_flags_take_init_arg(mp_str_cut(&args, ' '), in_out_figures);
+    const init_arg_t arg = compiler_flags_cut(&args);
+    if (arg.text.size == 0) continue;
+    if (compiler_flags_take_one(arg.name, arg.value, in_out_figures)) continue;
+    mp_log(MP_LOG_INFO, "LIBTPU_INIT_ARGS: %.*s has no effect here", MP_STR_ARG(arg.text));
   }
+}
+
+void mp_chip_flags_write(mp_str_t args, mp_strbuf_t *out) {
+  mp_str_t gathers = {0}, rings = {0};
+  while (args.size != 0) {
+    mp_chip_figures_t none = {0};
+    const init_arg_t arg = compiler_flags_cut(&args);
+    if (!compiler_flags_take_one(arg.name, arg.value, &none)) continue;
+    *(mp_str_is(arg.name, COMPILER_FLAGS_GATHERS) ? &gathers : &rings) = arg.value;
+  }
+  if (gathers.size != 0) {
+    mp_strbuf_printf(out, COMPILER_FLAGS_GATHERS "=%.*s", MP_STR_ARG(gathers));
+  }
+  if (rings.size == 0) return;
+  mp_strbuf_printf(out, "%s" COMPILER_FLAGS_RINGS "=%.*s", gathers.size == 0 ? "" : " ",
+                   MP_STR_ARG(rings));
 }

@@ -301,5 +301,10 @@ MP_NODISCARD mp_status_t mp_chip_figures_take_flags(mp_str_t flags,
 // The same for libtpu's flags in LIBTPU_INIT_ARGS ("--a=true --b"). Other flags have no effect,
 // which is logged at level info.
 void mp_chip_figures_take_init_args(mp_str_t args, mp_chip_figures_t *in_out_figures);
+// The same for one flag of a program's compile options, "a=true"; false: it has no effect.
+bool mp_chip_figures_take_flag(mp_str_t flag, mp_chip_figures_t *in_out_figures);
+// Appends those of libtpu's flags in LIBTPU_INIT_ARGS that have an effect, with their last values:
+// equal for arguments with equal effects.
+void mp_chip_flags_write(mp_str_t args, mp_strbuf_t *out);
 
 #endif  // MINIPOD_TOPOLOGY_FIGURES_FIGURES_H_

@@ -29,7 +29,8 @@
   X(12, num_devices_source)      \
   X(15, name)                    \
   X(22, settings)                \
-  X(23, bounds)
+  X(23, bounds)                  \
+  X(24, libtpu_args)
 enum { MP_ANNOUNCEMENT_QUOTA = 20, MP_ANNOUNCEMENT_GROUP = 21 };
 enum {
   MP_GROUP_NODE = 1,
@@ -246,6 +247,7 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
           mp_str(mp_option_source_name(options->source[MP_OPTION_ID_num_devices])),
       .device_memory = announcement_given(options->device_memory),
       .workers = announcement_given(options->workers),
+      .libtpu_args = mp_str(process->libtpu_args == NULL ? "" : process->libtpu_args),
   };
   mp_pod_spec_t spec = {0};
   mp_strbuf_t spec_text, settings, bounds;
@@ -258,7 +260,10 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
     announcement.machine = *machine;
     status = announcement_describe(options, &spec, &announcement, &spec_text);
   }
-  if (status == NULL) status = mp_pod_write_settings(&spec, options, process->faults, &settings);
+  if (status == NULL) {
+    status =
+        mp_pod_write_settings(&spec, options, process->faults, process->libtpu_flags, &settings);
+  }
   announcement.settings = (mp_str_t){mp_strbuf_text(&settings), settings.size};
   mp_pod_bounds_write(&process->bounds, &bounds);
   announcement.bounds = (mp_str_t){mp_strbuf_text(&bounds), bounds.size};

@@ -29,7 +29,8 @@ typedef struct {
   mp_str_t spec;             // the finished description (mp_spec_write)
   mp_str_t bounds;           // of the processes on the pod (mp_pod_bounds_write); empty: not given
   mp_str_t settings;  // other settings that must be equal in all processes (mp_pod_write_settings)
-  int64_t num_devices;  // of one process; 0: not given
+  mp_str_t libtpu_args;  // LIBTPU_INIT_ARGS, which may differ where it has no effect
+  int64_t num_devices;   // of one process; 0: not given
   mp_str_t num_devices_source;
   int64_t device_memory;  // bytes; 0: not given
   int64_t workers;        // 0: not given

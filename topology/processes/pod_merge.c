@@ -463,6 +463,18 @@ static void pod_merge_note_starved(const union_t *u, mp_strbuf_t *out) {
   }
 }
 
+// Flags on which predicted times depend are compared before.
+static void pod_merge_note_libtpu_args(const union_t *u, mp_strbuf_t *out) {
+  const mp_str_t ours = u->announcements[0].libtpu_args;
+  int32_t r = 1;
+  while (r < u->count && mp_str_equal(u->announcements[r].libtpu_args, ours)) ++r;
+  if (r == u->count) return;
+  mp_strbuf_printf(out,
+                   "process 0 and process %d have different LIBTPU_INIT_ARGS ('%.*s' and '%.*s'), "
+                   "which does not change predicted times\n",
+                   r, MP_STR_SHOWN(ours, 200), MP_STR_SHOWN(u->announcements[r].libtpu_args, 200));
+}
+
 static mp_status_t pod_merge_merge(union_t *u, const mp_str_t *announcements, mp_pod_t **out_pod,
                                    mp_strbuf_t *out_notes) {
   MP_RETURN_IF_ERROR(pod_merge_read_announcements(u, announcements));
@@ -474,6 +486,7 @@ static mp_status_t pod_merge_merge(union_t *u, const mp_str_t *announcements, mp
                                                             : pod_merge_build_found(u, &pod));
   pod_merge_note_unequal(u, out_notes);
   pod_merge_note_starved(u, out_notes);
+  pod_merge_note_libtpu_args(u, out_notes);
   mp_status_t status = pod_merge_place(u, pod);
   if (status == NULL) status = mp_strbuf_status(out_notes);
   if (status != NULL) {

@@ -22,6 +22,8 @@ typedef struct {
   const char *hostname;
   int64_t pid;
   uint64_t faults;  // a fingerprint of its initial faults; 0: none, UINT64_MAX: unknown
+  // LIBTPU_INIT_ARGS: all, and those on which predicted times depend. NULL: none.
+  const char *libtpu_args, *libtpu_flags;
   mp_pod_bounds_t bounds;
 } mp_pod_process_t;
 

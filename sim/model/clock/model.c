@@ -103,6 +103,16 @@ void mp_model_release(mp_model_t *model) {
   mp_free(model);
 }
 
+void mp_model_write_libtpu_flags(mp_strbuf_t *out) {
+  const char *init_args = getenv("LIBTPU_INIT_ARGS");
+  if (init_args != NULL) mp_chip_flags_write(mp_str(init_args), out);
+}
+
+bool mp_model_takes_libtpu_flag(mp_str_t flag) {
+  mp_chip_figures_t ignored = {0};
+  return mp_chip_figures_take_flag(flag, &ignored);
+}
+
 mp_network_t *mp_model_network(const mp_model_t *model) {
   return model->network;
 }
@@ -123,6 +133,15 @@ void mp_model_set_rules(mp_model_t *model, const mp_chip_switches_t *rules) {
 }
 
 // ---- Programs ----
+
+// The chip as this program's compile options want it.
+static mp_chip_t model_chip_for(const mp_model_t *model, const mp_program_t *program) {
+  mp_chip_t chip = model->chip;
+  for (uint32_t i = 0; i < program->num_libtpu_flags; ++i) {
+    (void)mp_chip_figures_take_flag(program->libtpu_flags[i], &chip.figures);
+  }
+  return chip;
+}
 
 static mp_status_t model_make_program(mp_model_program_t *program,
                                       const mp_program_t *device_program, const uint32_t *ids) {
@@ -151,8 +170,9 @@ static mp_status_t model_make_program(mp_model_program_t *program,
                            .context = program,
                            .bandwidth = info->dims[0].link.bandwidth};
   MP_RETURN_IF_ERROR(mp_model_host_link(program, &links));
-  MP_RETURN_IF_ERROR(mp_chip_program_create(&program->model->chip, device_program, &links, arena,
-                                            &program->chip_program));
+  const mp_chip_t chip = model_chip_for(program->model, device_program);
+  MP_RETURN_IF_ERROR(
+      mp_chip_program_create(&chip, device_program, &links, arena, &program->chip_program));
   MP_RETURN_IF_ERROR(mp_books_create(arena, program->model->network, program->chip_program, count,
                                      &program->books));
   MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->chip_program, count,

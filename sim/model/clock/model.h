@@ -34,6 +34,11 @@ MP_NODISCARD mp_status_t mp_model_create(mp_pod_t *pod, const mp_options_t *opti
 // Frees the model; its programs are all released. NULL has no effect.
 void mp_model_release(mp_model_t *model);
 
+// Appends the flags in LIBTPU_INIT_ARGS on which times depend, for comparisons.
+void mp_model_write_libtpu_flags(mp_strbuf_t *out);
+// Whether times depend on this flag of libtpu, "name=value".
+bool mp_model_takes_libtpu_flag(mp_str_t flag);
+
 // Switches rules of the chip model for programs that are made from now on; there are none yet.
 void mp_model_set_rules(mp_model_t *model, const mp_chip_switches_t *rules);
 

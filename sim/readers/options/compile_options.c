@@ -233,6 +233,14 @@ static mp_status_t compile_options_read_build_options(mp_proto_reader_t reader, 
   return mp_proto_reader_status(&reader);
 }
 
+static mp_status_t compile_options_read_override(mp_proto_reader_t entry, mp_arena_t *arena,
+                                                 mp_compile_options_t *options) {
+  mp_str_t flag = {0};
+  MP_RETURN_IF_ERROR(
+      mp_debug_option_read(entry, options->is_tpu, arena, &options->as_written, &flag));
+  return flag.size == 0 ? NULL : MP_ARRAY_PUSH(arena, &options->libtpu_flags, flag);
+}
+
 static mp_status_t compile_options_read_field(mp_proto_reader_t *reader,
                                               const mp_proto_field_t *field, mp_arena_t *arena,
                                               mp_compile_options_t *options) {
@@ -253,9 +261,9 @@ static mp_status_t compile_options_read_field(mp_proto_reader_t *reader,
       options->profile_version = (int64_t)mp_proto_varint(reader, field);
       return NULL;
     case ENV:
-      return mp_debug_option_read(
-          mp_proto_message(reader, field, "CompileOptionsProto.env_option_overrides"),
-          options->is_tpu, &options->as_written);
+      return compile_options_read_override(
+          mp_proto_message(reader, field, "CompileOptionsProto.env_option_overrides"), arena,
+          options);
     default:
       return NULL;
   }

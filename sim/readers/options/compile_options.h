@@ -10,7 +10,9 @@
 #include "sim/base/arena.h"
 #include "sim/base/containers/array.h"
 #include "sim/base/status.h"
+#include "sim/base/str.h"
 
+typedef MP_ARRAY(mp_str_t) mp_text_list_t;
 // One flag for all values, or one per value.
 typedef MP_ARRAY(bool) mp_flag_list_t;
 
@@ -31,6 +33,7 @@ typedef struct {
   // means nowhere.
   mp_flag_list_t propagate_to_parameters, propagate_to_output;
   int64_t profile_version;
+  mp_text_list_t libtpu_flags;  // "name=value"
 } mp_compile_options_t;
 
 // Reads the message; an empty one is all defaults. Arrays go into `arena`. Malformed bytes:

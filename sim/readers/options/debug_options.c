@@ -189,12 +189,54 @@ static bool debug_options_is_libtpu(mp_str_t name) {
   return false;
 }
 
-// Logs once per process that a flag of libtpu has no effect here. Names are known by a hash: of two
-// with the same one, only the first is logged.
-static void debug_options_tell_libtpu(mp_str_t name) {
+// The value of a flag of libtpu as its command line has it.
+static void debug_options_write_value(mp_proto_reader_t value, mp_strbuf_t *out) {
+  mp_proto_field_t field;
+  while (mp_proto_next(&value, &field)) {
+    switch (field.number) {
+      case STRING_FIELD: {
+        const mp_str_t text = mp_proto_bytes(&value, &field);
+        const bool is_python = mp_str_is(text, "True") || mp_str_is(text, "False");
+        mp_strbuf_append(out, text.data, text.size);
+        if (is_python) out->data[out->size - text.size] ^= 'T' ^ 't';
+        break;
+      }
+      case BOOL_FIELD:
+        mp_strbuf_puts(out, mp_proto_bool(&value, &field) ? "true" : "false");
+        break;
+      case INT_FIELD:
+        mp_strbuf_printf(out, "%lld", (long long)mp_proto_varint(&value, &field));
+        break;
+      case DOUBLE_FIELD:
+        mp_strbuf_put_double(out, mp_proto_double(&value, &field));
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+static mp_status_t debug_options_read_libtpu(mp_str_t name, mp_proto_reader_t value,
+                                             mp_arena_t *arena, mp_str_t *out_flag) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_printf(&text, "%.*s=", MP_STR_ARG(name));
+  debug_options_write_value(value, &text);
+  mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) {
+    *out_flag = (mp_str_t){mp_arena_strndup(arena, text.data, text.size), text.size};
+    if (out_flag->data == NULL) status = mp_status_out_of_memory();
+  }
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+// Names are known by a hash: of two with the same one, only the first is logged.
+void mp_debug_option_tell_libtpu(mp_str_t flag) {
   enum { WORDS = 64, BITS = 64 };
   static _Atomic uint64_t told[WORDS];
   if (!mp_log_enabled(MP_LOG_INFO)) return;
+  const mp_str_t name = mp_str_cut(&flag, '=');
   const uint64_t hash = mp_hash_fnv1a(name.data, name.size);
   const uint64_t bit = UINT64_C(1) << hash % BITS;
   if ((atomic_fetch_or_explicit(&told[hash / BITS % WORDS], bit, memory_order_relaxed) & bit) != 0)
@@ -202,7 +244,8 @@ static void debug_options_tell_libtpu(mp_str_t name) {
   mp_log(MP_LOG_INFO, "compile option %.*s of libtpu has no effect here", MP_STR_ARG(name));
 }
 
-mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool is_tpu, bool *out_as_written) {
+mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool is_tpu, mp_arena_t *arena,
+                                 bool *out_as_written, mp_str_t *out_libtpu) {
   enum { KEY = 1, VALUE = 2 };
   mp_proto_field_t field;
   mp_str_t name = {"", 0};
@@ -212,10 +255,12 @@ mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool is_tpu, bool *out
   const size_t count = NUM_FLAGS;
   size_t flag = 0;
   bool has_effect = false;
+  mp_proto_reader_t last = mp_proto_reader((mp_str_t){"", 0}, "OptionOverrideProto");
   while (flag < count && !mp_str_is(name, g_flags[flag].name)) ++flag;
   while (mp_proto_next(&entry, &field)) {
-    if (field.number != VALUE || flag == count) continue;
-    const mp_proto_reader_t value = mp_proto_message(&entry, &field, "OptionOverrideProto");
+    if (field.number != VALUE) continue;
+    const mp_proto_reader_t value = last = mp_proto_message(&entry, &field, "OptionOverrideProto");
+    if (flag == count) continue;
     MP_RETURN_IF_ERROR(debug_options_check_value(value, g_flags[flag].name, g_flags[flag].type));
     has_effect = mp_str_is(name, "xla_disable_hlo_passes") && debug_options_is_as_written(value);
   }
@@ -226,8 +271,7 @@ mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool is_tpu, bool *out
     return NULL;
   }
   if (is_tpu && debug_options_is_libtpu(name)) {
-    debug_options_tell_libtpu(name);
-    return NULL;
+    return debug_options_read_libtpu(name, last, arena, out_libtpu);
   }
   return mp_status_make(MP_INVALID_ARGUMENT, "No such compile option: '%.*s'", MP_STR_ARG(name));
 }

@@ -270,6 +270,14 @@ static void flags_change_what_a_compiler_does(void **state) {
   assert_true(isfinite(figures.overlap_ring_work));
   assert_ok(mp_chip_figures_take_flags(MP_STR(RINGS "=1000000," FLAG "=true"), &figures));
   assert_true(isinf(figures.overlap_ring_work) && figures.overlap_carried == 1);
+  assert_true(mp_chip_figures_take_flag(MP_STR(FLAG "=false"), &figures));
+  assert_false(figures.overlap_carried == 1);
+  assert_false(mp_chip_figures_take_flag(MP_STR(FLAG), &figures));
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_chip_flags_write(MP_STR("--" RINGS "=1000000 -b --" FLAG "  --" RINGS "=5 c=d"), &text);
+  assert_string_equal(mp_strbuf_text(&text), FLAG "=true " RINGS "=1000000");
+  mp_strbuf_deinit(&text);
   static const char *const wrong[] = {"xla_foo=true", FLAG,         FLAG "=1", ",",
                                       "=true",        RINGS "=512", RINGS};
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {

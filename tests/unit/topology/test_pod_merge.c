@@ -33,6 +33,9 @@ static void set_announcement(job_t *job, int32_t rank, mp_strbuf_t bytes) {
 
 static mp_pod_bounds_t g_bounds;  // of the processes that are added
 
+// LIBTPU_INIT_ARGS of the processes that follow, and its flags that count.
+static const char *g_libtpu_args, *g_libtpu_flags;
+
 // One more process on host `host`, with options as "name=value;name=value".
 static void add_rank(job_t *job, int32_t host, const char *text) {
   mp_options_t *options = NULL;
@@ -40,6 +43,8 @@ static void add_rank(job_t *job, int32_t host, const char *text) {
   mp_pod_process_t process = {.host = host,
                               .hostname = host == 0 ? "alpha" : "beta",
                               .pid = 100 + job->count,
+                              .libtpu_args = g_libtpu_args,
+                              .libtpu_flags = g_libtpu_flags,
                               .bounds = g_bounds};
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
@@ -438,6 +443,41 @@ static void test_other_settings(void **state) {
   end_job(&job);
 }
 
+// Two processes, of which only the first one has these variables.
+static job_t job_with_libtpu(const char *args, const char *flags, const char *options) {
+  job_t job = {0};
+  g_libtpu_args = args;
+  g_libtpu_flags = flags;
+  add_rank(&job, 0, options);
+  g_libtpu_args = g_libtpu_flags = NULL;
+  add_rank(&job, 0, options);
+  return job;
+}
+
+static void test_other_libtpu_flags(void **state) {
+  (void)state;
+  mp_pod_t *pod = NULL;
+  job_t job = job_with_libtpu("--a=true", "a=true", "time=model;topology=v5e:2x2;" BOX);
+  assert_status(try_merge(&job, 1, &pod), MP_FAILED_PRECONDITION,
+                "disagree on the LIBTPU_INIT_ARGS: process 0 (pid 100 on alpha) has a=true, "
+                "process 1 (pid 101 on alpha) has no flag with an effect");
+  end_job(&job);
+  // They count for times of TPUs alone; flags without an effect do not count.
+  static const char *const others[] = {"topology=v5e:2x2;" BOX, "time=model;topology=h100:2;" BOX};
+  for (int i = 0; i < 2; ++i) {
+    job = job_with_libtpu("", "a=true", others[i]);
+    mp_pod_release(merge(&job, 1));
+    assert_string_equal(mp_strbuf_text(&job.notes), "");
+    end_job(&job);
+  }
+  job = job_with_libtpu("--b=1", "", "time=model;topology=v5e:2x2;" BOX);
+  mp_pod_release(merge(&job, 1));
+  assert_string_equal(mp_strbuf_text(&job.notes),
+                      "process 0 and process 1 have different LIBTPU_INIT_ARGS ('--b=1' and ''), "
+                      "which does not change predicted times\n");
+  end_job(&job);
+}
+
 static void write_file(const char *path, const char *text) {
   FILE *file = fopen(path, "w");
   assert_non_null(file);
@@ -780,6 +820,7 @@ int main(void) {
       cmocka_unit_test(test_other_topologies),
       cmocka_unit_test(test_other_memory),
       cmocka_unit_test(test_other_settings),
+      cmocka_unit_test(test_other_libtpu_flags),
       cmocka_unit_test(test_other_calibrations),
       cmocka_unit_test(test_other_versions),
       cmocka_unit_test(test_one_cannot_start),
