@@ -32,7 +32,7 @@ _GOOGLE = "0x1ae0"  # the PCI vendor
 # By device kind: the PCI device, by which TorchTPU finds names and shapes of hosts.
 _PCI_DEVICES = {"TPU v4": "0x005e", "TPU v5": "0x0062", "TPU v5 lite": "0x0063", "TPU v6 lite": "0x006f",
                 "TPU7x": "0x0076"}
-_EXAMPLE = "set MINIPOD_TOPOLOGY to one of v4, v5e, v5p, v6e and 7x, such as v6e:2x2"
+_EXAMPLE = "set MINIPOD_TOPOLOGY to one of v4-megacore, v5e, v5p, v6e and 7x, such as v6e:2x2"
 _has_begun = False
 _undo = []  # functions that `end` calls
 _tables = []  # TorchTPU's own, of devices and bytes per chip
@@ -89,8 +89,18 @@ def begin() -> None:
     if pod is None:
       raise ValueError(_EXAMPLE)
     _answer(pod, _pci_device(pod))
+    _advise(pod)
   except ValueError as error:
     _say(f"no TPU for PyTorch: {error}")
+
+
+def _advise(pod: "_Pod") -> None:
+  """Says so where a chip has two devices, but one in PyTorch on TPUs."""
+  if pod.kind == b"TPU v4" and pod.cores_per_chip > 1 and "RANK" not in os.environ:  # one line for a job
+    wanted = os.environ.get("MINIPOD_TOPOLOGY", "")
+    wanted = wanted.replace("v4:", "v4-megacore:", 1) if wanted.startswith("v4:") else "v4-megacore:2x2x1"
+    _say(f"each chip of the pod '{pod.name.decode()}' is two devices, but one device of a TPU v4 in PyTorch: set"
+         f" MINIPOD_TOPOLOGY='{wanted}'")
 
 
 def change() -> None:

@@ -90,12 +90,22 @@ print(torch.ones(3, device="tpu").sum().item())
     ({"MINIPOD_DEVICES": "4"}, "of kind 'minipod'"),
     ({"MINIPOD_TOPOLOGY": "v6e:2x2", "MINIPOD_LIBRARY": "/nothing.so"}, "MINIPOD_LIBRARY=/nothing.so: there is no such"),
     ({"MINIPOD_TOPOLOGY": "v6e:2x2", "MINIPOD_LIBRARY": __file__}, f"{__file__}: invalid ELF header"),
-    ({}, "no TPU for PyTorch: set MINIPOD_TOPOLOGY to one of v4, v5e, v5p, v6e and 7x")], ids=str)
+    ({}, "no TPU for PyTorch: set MINIPOD_TOPOLOGY to one of v4-megacore, v5e, v5p, v6e and 7x")], ids=str)
 def test_a_pod_without_tpus(variables, words):
   """One line says it; PyTorch itself goes on."""
   returncode, out, lines = tpu.finish(HAS_TPU + "print(torch.ones(3).sum().item(), has_tpu())", None, **variables)
   assert returncode == 0 and out.splitlines()[-1] == "3.0 False", (out, lines)
   assert words in lines[0] and all(not line.startswith("minipod: ") for line in lines[1:])
+
+
+@pytest.mark.parametrize("rank", [None, "0"])
+def test_advice_for_v4(rank):
+  variables = {} if rank is None else {"RANK": rank}
+  returncode, out, lines = tpu.finish(SUM, "v4:2x1x1 hosts:1", **variables)
+  assert returncode == 0 and out == "15.0\n"
+  assert lines == ([] if rank else [
+      "minipod: each chip of the pod 'v4:2x1x1 hosts:1' is two devices, but one device of a TPU v4 in PyTorch: set"
+      " MINIPOD_TOPOLOGY='v4-megacore:2x1x1 hosts:1'"])
 
 
 def test_another_library_of_the_user(tmp_path):
