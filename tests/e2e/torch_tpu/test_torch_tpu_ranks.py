@@ -2,6 +2,7 @@
 
 import ast
 import ctypes
+import os
 import re
 import subprocess
 import sys
@@ -257,3 +258,20 @@ def test_when_a_rank_dies_the_others_get_its_name_within_2_s():
       found = re.search(r"after (-?[\d.]+) s: .*process (\d)", texts[rank], re.S)
       assert found and found[2] == str(victim), (victim, how, delay, codes, texts[rank][-600:])
       assert float(found[1]) < 2 and codes[rank] == 0, (victim, how, delay, found[0])
+
+
+@pytest.mark.parametrize("hosts", [1, pytest.param(2, marks=NEEDS_UCX)])
+def test_kills_in_training(hosts, tmp_path):
+  """FSDP2 and DistributedDataParallel; MINIPOD_TEST_FULL=1: 20 jobs."""
+  count = 20 if os.environ.get("MINIPOD_TEST_FULL") == "1" else 4
+  command = [sys.executable, str(jobs.KILLS), str(tmp_path), str(count), "1"]
+  if hosts == 1:
+    result = subprocess.run(command, env=tpu.environment(), text=True, capture_output=True, timeout=count * 70)
+    returncode, out, err = result.returncode, result.stdout, result.stderr
+  else:
+    returncode, out, err = jobs.on_two_hosts(command, count * 70, tpu.environment())
+  assert returncode == 0, out + err[-2000:]
+  found = re.search(rf"{3 * count} of {3 * count} ranks ended with the name, half of them within ([\d.]+) s", out)
+  assert found, out
+  if os.getloadavg()[0] < 2 * os.cpu_count():
+    assert float(found[1]) < 2, out

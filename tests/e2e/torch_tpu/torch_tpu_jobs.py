@@ -13,6 +13,7 @@ import torch_tpu_scenario as tpu
 
 FOLDER = pathlib.Path(__file__).parent
 COLLECTIVES = FOLDER / "torch_tpu_collectives.py"
+KILLS = FOLDER / "torch_tpu_kills.py"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 TWO_HOSTS = FOLDER.parents[1] / "mpi" / "two_hosts.sh"
 REFUSED = 77
@@ -83,10 +84,14 @@ def two_hosts(script, *arguments, pod, timeout=240, **variables):
   """Runs a script by two agents of torchrun, each on a simulated host, with two ranks each."""
   agent = ('exec "$@" --nnodes 2 --node-rank $PROCESS_ID --nproc-per-node 2 --master-addr ${COORDINATOR%:*}'
            ' --master-port ${COORDINATOR#*:} $SCRIPT')
-  process = subprocess.Popen(
-      [str(TWO_HOSTS), "--plain", "--hosts", "2", "--", "sh", "-c", agent, "sh", *TORCHRUN],
-      env=tpu.environment(pod, SCRIPT=" ".join([str(script), *arguments]), **variables), text=True,
-      stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+  return on_two_hosts(["sh", "-c", agent, "sh", *TORCHRUN], timeout,
+                      tpu.environment(pod, SCRIPT=" ".join([str(script), *arguments]), **variables))
+
+
+def on_two_hosts(command, timeout, environment):
+  """Runs a command on each of two simulated hosts."""
+  process = subprocess.Popen([str(TWO_HOSTS), "--plain", "--hosts", "2", "--", *command], env=environment, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
   returncode, out, err = scenario.finish(process, timeout)
   if returncode == REFUSED:
     pytest.skip(err.strip().splitlines()[-1])
