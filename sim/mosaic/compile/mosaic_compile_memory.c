@@ -116,6 +116,7 @@ static mp_status_t mosaic_compile_memory_access(mp_mosaic_compiler_t *c, const m
   }
   MP_RETURN_IF_ERROR(mp_mosaic_need(c, op->operands[base], &view));
   in->a = view.index;
+  in->target = view.root;
   in->dtype = (uint8_t)type->dtype;
   if (mp_mosaic_op_info(op->code)->op_class == MP_MOSAIC_CLASS_WRITE && view.root < c->num_roots) {
     c->written[view.root] = true;

@@ -180,7 +180,13 @@ MP_NODISCARD mp_status_t mp_mosaic_emit_segment(mp_mosaic_compiler_t *c, mp_modu
                                                 const uint32_t *arg_vectors,
                                                 uint32_t *out_result_vectors);
 
-// ---- mosaic_layout.c ----
+// ---- mosaic_direct.c ----
+
+// Finds results of kernels that can be computed where they are stored, when loads are known that
+// need no copy.
+MP_NODISCARD mp_status_t mp_mosaic_find_directs(mp_mosaic_compiler_t *c);
+
+// ---- mosaic_lay_out.c ----
 
 // Decides where each vector lies, and which loads need no copy.
 MP_NODISCARD mp_status_t mp_mosaic_lay_out(mp_mosaic_compiler_t *c, size_t *out_bytes);

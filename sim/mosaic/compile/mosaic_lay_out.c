@@ -78,6 +78,7 @@ mp_status_t mp_mosaic_lay_out(mp_mosaic_compiler_t *c, size_t *out_bytes) {
   live_t live = {MP_ARENA_ARRAY(c->scratch, uint32_t, (size_t)c->vectors.count + 1), 0};
   if (begins == NULL || live.vectors == NULL) return mp_status_out_of_memory();
   mosaic_lay_out_find_views(c);
+  MP_RETURN_IF_ERROR(mp_mosaic_find_directs(c));
   uint32_t count = 0;
   for (uint32_t v = 0; v < c->vectors.count; ++v) {
     if (c->vectors.items[v].known != NULL) continue;

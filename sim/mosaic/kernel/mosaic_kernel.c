@@ -77,8 +77,9 @@ static mp_status_t mosaic_kernel_set_program(mp_mosaic_maker_t *maker) {
   mp_mosaic_compiler_t *c = maker->compiler;
   mp_mosaic_program_t *program = &maker->kernel->program;
   uint64_t *offsets = MP_ARENA_ARRAY(maker->arena, uint64_t, c->vectors.count);
+  uint64_t *sizes = MP_ARENA_ARRAY(maker->arena, uint64_t, c->vectors.count);
   const void **known = MP_ARENA_ARRAY(maker->arena, const void *, c->vectors.count);
-  if (offsets == NULL || known == NULL) return mp_status_out_of_memory();
+  if (offsets == NULL || sizes == NULL || known == NULL) return mp_status_out_of_memory();
   *program = (mp_mosaic_program_t){.num_instructions = c->code.count,
                                    .num_registers = c->registers.count,
                                    .num_vectors = c->vectors.count,
@@ -86,12 +87,14 @@ static mp_status_t mosaic_kernel_set_program(mp_mosaic_maker_t *maker) {
                                    .instructions = c->code.items,
                                    .registers = c->registers.items,
                                    .offsets = offsets,
+                                   .sizes = sizes,
                                    .known = known,
                                    .scratch_bytes = c->scratch_bytes,
                                    .shared_bytes = c->shared_bytes};
   MP_RETURN_IF_ERROR(mp_mosaic_lay_out(c, &program->memory_bytes));
   for (uint32_t v = 0; v < c->vectors.count; ++v) {
     offsets[v] = c->vectors.items[v].offset;
+    sizes[v] = c->vectors.items[v].bytes;
     known[v] = c->vectors.items[v].known;
   }
   return NULL;

@@ -92,7 +92,19 @@ typedef struct {
   bool adds;                // a store adds to what is there: vector dtype
 } mp_mosaic_part_t;
 
+// A result that is stored to memory, and may be computed right there: by the later instruction
+// `store`. Not if the memory is, in part, that of one of the vectors `others`, which are read by
+// this kernel or later; the kernel may overwrite the operands `operands` (bits) element by element.
 typedef struct {
+  uint32_t result, store;
+  uint32_t num_others;
+  const uint32_t *others;
+  uint32_t operands;
+} mp_mosaic_direct_t;
+
+typedef struct {
+  uint32_t num_directs;
+  const mp_mosaic_direct_t *directs;
   const mp_kernel_t *kernel;
   uint32_t num_operands, num_results;
   const uint32_t *operands, *results;  // vectors
@@ -117,7 +129,7 @@ typedef struct {
   uint16_t code;      // INTEGER: mp_mosaic_opcode_t
   bool flag;
   uint32_t out, a, b, c;
-  uint32_t target;
+  uint32_t target;  // of jumps; LOAD, STORE: the argument of which view a is a part, or NONE
   int64_t value;
   union {
     const mp_mosaic_part_t *part;
@@ -144,6 +156,7 @@ typedef struct {
   const mp_mosaic_instruction_t *instructions;
   const int64_t *registers;  // their first values
   const uint64_t *offsets;   // [num_vectors] in the memory; for known ones not used
+  const uint64_t *sizes;     // [num_vectors] bytes
   const void *const *known;  // [num_vectors] vectors that are the same in each run; NULL: others
   size_t memory_bytes;       // of vectors and allocations
   size_t scratch_bytes, shared_bytes;  // of kernels

@@ -108,11 +108,17 @@ static bool mosaic_run_jump(const mp_mosaic_instruction_t *in, const mp_mosaic_s
 
 // ---- kernels ----
 
-static mp_status_t mosaic_run_kernel(const mp_mosaic_kernel_call_t *call,
+static mp_status_t mosaic_run_kernel(const mp_mosaic_program_t *program,
+                                     const mp_mosaic_kernel_call_t *call,
                                      mp_mosaic_state_t *state) {
   const void *operands[MP_MOSAIC_MOST_ARRAYS];
   void *results[MP_MOSAIC_MOST_ARRAYS];
   const mp_kernel_t *kernel = call->kernel;
+  for (uint32_t i = 0; i < call->num_directs; ++i) {
+    const mp_mosaic_direct_t *direct = &call->directs[i];
+    state->vectors[call->results[direct->result]] =
+        mp_mosaic_step_direct(program, call, direct, state);
+  }
   for (uint32_t i = 0; i < call->num_operands; ++i) operands[i] = state->vectors[call->operands[i]];
   for (uint32_t i = 0; i < call->num_results; ++i) results[i] = state->vectors[call->results[i]];
   mp_kernel_call_t part = {operands, results, state->scratch, 0, state->shared};
@@ -129,7 +135,7 @@ static mp_status_t mosaic_run_other(const mp_mosaic_program_t *program,
                                     bool *out_blocks) {
   switch (in->kind) {
     case MP_MOSAIC_DO_KERNEL:
-      return mosaic_run_kernel(in->u.call, state);
+      return mosaic_run_kernel(program, in->u.call, state);
     case MP_MOSAIC_DO_COPY:
       memcpy(state->vectors[in->out], state->vectors[in->a], (size_t)in->value);
       return NULL;

@@ -68,6 +68,32 @@ static mp_status_t mosaic_step_load(const mp_mosaic_program_t *program,
   return mp_mosaic_view_read(&view, state->vectors[in->out]);
 }
 
+char *mp_mosaic_step_direct(const mp_mosaic_program_t *program, const mp_mosaic_kernel_call_t *call,
+                            const mp_mosaic_direct_t *direct, const mp_mosaic_state_t *state) {
+  const mp_mosaic_instruction_t *store = &program->instructions[direct->store];
+  const uint32_t vector = call->results[direct->result];
+  char *own = state->memory + program->offsets[vector];
+  mp_mosaic_view_t view;
+  mp_status_t status = mosaic_step_part(store->u.part, state, &state->views[store->a], &view);
+  if (status != NULL) {  // the store will say so
+    mp_status_ignore(status);
+    return own;
+  }
+  if ((uintptr_t)view.base % 64 != 0 || !mp_mosaic_view_is_dense(&view)) return own;
+  const char *end = view.base + program->sizes[vector];
+  for (uint32_t i = 0; i < direct->num_others; ++i) {
+    const char *other = state->vectors[direct->others[i]];
+    if (other < end && other + program->sizes[direct->others[i]] > view.base) return own;
+  }
+  for (uint32_t i = 0; i < call->num_operands; ++i) {
+    const char *operand = state->vectors[call->operands[i]];
+    const bool is_same = operand == view.base && i < 32 && (direct->operands >> i & 1) != 0;
+    if (is_same || operand >= end) continue;
+    if (operand + program->sizes[call->operands[i]] > view.base) return own;
+  }
+  return view.base;
+}
+
 static mp_status_t mosaic_step_store(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state) {
   mp_mosaic_view_t view;
   MP_RETURN_IF_ERROR(mosaic_step_access(in, state, &view, false));
@@ -76,6 +102,7 @@ static mp_status_t mosaic_step_store(const mp_mosaic_instruction_t *in, mp_mosai
     return mp_mosaic_view_write_masked(&view, vector, (const uint8_t *)state->vectors[in->c]);
   }
   mosaic_step_set(state, &state->views[in->a], &view);
+  if (vector == view.base && mp_mosaic_view_is_dense(&view)) return NULL;  // computed there
   return mp_mosaic_view_write(&view, vector);
 }
 

@@ -8,6 +8,10 @@
 MP_NODISCARD mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,
                                                const mp_mosaic_instruction_t *in,
                                                mp_mosaic_state_t *state);
+// Where a kernel is to compute the result that a later instruction stores: in that memory, if it is
+// as kernels expect, or in the vector's own.
+char *mp_mosaic_step_direct(const mp_mosaic_program_t *program, const mp_mosaic_kernel_call_t *call,
+                            const mp_mosaic_direct_t *direct, const mp_mosaic_state_t *state);
 // DMAs and semaphores. `out_blocks` is set if the run must wait.
 MP_NODISCARD mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in,
                                               mp_mosaic_state_t *state, bool *out_blocks);

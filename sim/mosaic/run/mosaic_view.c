@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/vector.h"
 #include "sim/kernels/strided.h"
 
 uint32_t mp_mosaic_element_bytes(const mp_mosaic_type_t *type) {
@@ -278,9 +279,37 @@ static void mosaic_view_dense_strides(const box_t *box, int64_t *out) {
   }
 }
 
+// Words of two stored elements of 16 bits, whose rows are contiguous: bf16 as 32-bit integers.
+MP_VECTOR static void mosaic_view_join_row(const uint16_t *low, const uint16_t *high, uint32_t *to,
+                                           int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = low[i] | (uint32_t)high[i] << 16;
+}
+
+static bool mosaic_view_joins_rows(const mp_mosaic_view_t *view) {
+  return view->pack == 2 && view->element == 4 && view->split == 1 && view->rank > 0 &&
+         view->strides[view->rank - 1] == 2;
+}
+
+static void mosaic_view_join(const mp_mosaic_view_t *view, uint32_t *to) {
+  const int64_t row = view->dims[view->rank - 1], count = mp_mosaic_view_count(view);
+  for (int64_t i = 0; i < count; i += row, to += row) {
+    int64_t rest = i / row, at = 0;
+    for (uint32_t d = view->rank - 1; d-- > 0;) {
+      at += rest % view->dims[d] * view->strides[d];
+      rest /= view->dims[d];
+    }
+    const char *low = view->base + at;
+    mosaic_view_join_row((const uint16_t *)low, (const uint16_t *)(low + view->pack_step), to, row);
+  }
+}
+
 mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void *vector) {
   box_t box;
   int64_t strides[MP_MOSAIC_MAX_RANK + 2];
+  if (mosaic_view_joins_rows(view)) {
+    mosaic_view_join(view, vector);
+    return NULL;
+  }
   MP_RETURN_IF_ERROR(mosaic_view_box(view, &box));
   mosaic_view_dense_strides(&box, strides);
   mosaic_view_box_copy(&box, vector, strides, view->base, box.strides);
@@ -309,21 +338,54 @@ mp_status_t mp_mosaic_view_copy(const mp_mosaic_view_t *to, const mp_mosaic_view
   return NULL;
 }
 
+// A row of elements; where the mask is zero, those of the row stay.
+#define MOSAIC_VIEW_MASKED(T)                                                                   \
+  MP_VECTOR static void mosaic_view_masked_##T(void *to, const void *from, const uint8_t *mask, \
+                                               int64_t count) {                                 \
+    T *t = to;                                                                                  \
+    const T *f = from;                                                                          \
+    for (int64_t i = 0; i < count; ++i) t[i] = mask[i] != 0 ? f[i] : t[i];                      \
+  }
+
+MOSAIC_VIEW_MASKED(uint8_t)
+MOSAIC_VIEW_MASKED(uint16_t)
+MOSAIC_VIEW_MASKED(uint32_t)
+MOSAIC_VIEW_MASKED(uint64_t)
+
+static void mosaic_view_masked_row(uint32_t element, void *to, const void *from,
+                                   const uint8_t *mask, int64_t count) {
+  switch (element) {
+    case 1:
+      mosaic_view_masked_uint8_t(to, from, mask, count);
+      return;
+    case 2:
+      mosaic_view_masked_uint16_t(to, from, mask, count);
+      return;
+    case 4:
+      mosaic_view_masked_uint32_t(to, from, mask, count);
+      return;
+    default:
+      mosaic_view_masked_uint64_t(to, from, mask, count);
+  }
+}
+
 mp_status_t mp_mosaic_view_write_masked(const mp_mosaic_view_t *view, const void *vector,
                                         const uint8_t *mask) {
+  const uint32_t rank = view->rank, element = view->element;
   if (view->pack != 1 || view->split != 1) {
     return mp_status_make(MP_UNIMPLEMENTED, "a masked store to a packed memref");
   }
+  const bool has_rows = rank != 0 && view->strides[rank - 1] == element;
+  const int64_t row = has_rows ? view->dims[rank - 1] : 1;
   const int64_t count = mp_mosaic_view_count(view);
   const char *from = vector;
-  for (int64_t i = 0; i < count; ++i, from += view->element) {
-    if (mask[i] == 0) continue;
+  for (int64_t i = 0; i < count; i += row, from += row * element, mask += row) {
     int64_t rest = i, at = 0;
-    for (uint32_t d = view->rank; d-- > 0;) {
+    for (uint32_t d = rank; d-- > 0;) {
       at += rest % view->dims[d] * view->strides[d];
       rest /= view->dims[d];
     }
-    memcpy(view->base + at, from, view->element);
+    mosaic_view_masked_row(element, view->base + at, from, mask, row);
   }
   return NULL;
 }

@@ -279,6 +279,56 @@ static void test_dma(void **state) {
   free(y);
 }
 
+// ---- results that are computed where they are stored ----
+
+#define NUMBERS(lhs, rhs, order)                                               \
+  "{dimension_numbers = #tpu.dot_dimension_numbers<[1], [" rhs "], [0], [" lhs \
+  "], [0, 0, 1, " order "], [], []>, transpose_lhs_hint = false}"
+#define SQUARE "vector<8x8xf32>"
+// y = x, n = (y y') x, y = n, z = old y - n: the memory of y may not change before z is computed.
+#define STORE_EARLY                                                                               \
+  ZERO LOAD("%a", "%x") STORE("%a", "%y") LOAD(                                                   \
+      "%o", "%y") "%c0 = " OP "arith.constant\"() {value = dense<0.0> : " SQUARE                  \
+                  "} : () -> " SQUARE "\n%c1 = " OP "arith.constant\"() {value = dense<0.0> : " V \
+                  "} : () -> " V "\n%s = " OP "tpu.matmul\"(%o, %o, %c0) " NUMBERS(               \
+                      "0", "1", "0") " : (" V ", " V ", " SQUARE ") -> " SQUARE "\n%n = " OP      \
+                                     "tpu.matmul\"(%s, %a, %c1) " NUMBERS(                        \
+                                         "1", "0", "1") " : (" SQUARE ", " V ", " V ") -> " V     \
+                                                        "\n%d = " OP "arith.subf\"(%o, %n) : (" V \
+                                                        ", " V ") -> " V "\n" STORE("%n", "%y")   \
+                                                            STORE("%d", "%w")
+
+static void test_store_early(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 8, 128);
+  bench_result(&bench, MP_DTYPE_F32, 8, 128);
+  bench_result(&bench, MP_DTYPE_F32, 8, 128);
+  assert_ok(bench_compile(
+      &bench, MODULE("%x: " VMEM("8x128") ", %y: " VMEM("8x128") ", %w: " VMEM("8x128"),
+                     VMEM("8x128") ", " VMEM("8x128") ", " VMEM("8x128"), STORE_EARLY, "")));
+  float *x = counting(1024), *y = counting(1024), *z = counting(1024);
+  for (int i = 0; i < 1024; ++i) x[i] = (float)(i % 3) - 1;
+  assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y, z}));
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 128; ++j) {
+      float wanted = 0;
+      for (int k = 0; k < 8; ++k) {
+        float product = 0;
+        for (int l = 0; l < 128; ++l) product += x[i * 128 + l] * x[k * 128 + l];
+        wanted += product * x[k * 128 + j];
+      }
+      assert_true(y[i * 128 + j] == wanted);
+      assert_true(z[i * 128 + j] == x[i * 128 + j] - wanted);
+    }
+  }
+  free(x);
+  free(y);
+  free(z);
+  bench_end(&bench);
+}
+
 // ---- refusals ----
 
 #define XY_MODULE(body) \
@@ -300,9 +350,10 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blocks),  cmocka_unit_test(test_block_outside),
-      cmocka_unit_test(test_carries), cmocka_unit_test(test_loop),
-      cmocka_unit_test(test_dma),     cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_blocks),   cmocka_unit_test(test_block_outside),
+      cmocka_unit_test(test_carries),  cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_dma),      cmocka_unit_test(test_store_early),
+      cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
