@@ -179,9 +179,9 @@ static mp_status_t mosaic_verify_matmul_matmul(const mp_mosaic_op_t *op) {
                       mp_mosaic_is_vector(out) && lhs->rank <= 64 && rhs->rank <= 64 &&
                       mp_mosaic_type_equal(mp_mosaic_in(op, 2), out),
                   "its operands are not vectors, or its accumulator has another type");
+  // Operands may differ: the machine multiplies bf16 by i8, too.
   MP_MOSAIC_CHECK(op,
-                  mp_mosaic_is_float(lhs) == mp_mosaic_is_float(rhs) &&
-                      (mp_mosaic_is_float(out) || !mp_mosaic_is_float(lhs)),
+                  mp_mosaic_is_float(out) || (!mp_mosaic_is_float(lhs) && !mp_mosaic_is_float(rhs)),
                   "it multiplies %s and %s to %s", mp_dtype_name(lhs->dtype),
                   mp_dtype_name(rhs->dtype), mp_dtype_name(out->dtype));
   if (numbers == NULL) return mosaic_verify_matmul_plain(op);
