@@ -4,7 +4,7 @@
 
 #include "collectives/transport/bootstrap/bootstrap.h"
 #include "collectives/transport/bootstrap/leave.h"
-#include "pjrt/pjrt_objects.h"
+#include "pjrt/package/pjrt_clients.h"
 #include "sim/base/alloc.h"
 #include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/remote/router.h"
@@ -46,6 +46,28 @@ const char *minipod_tell_world(const char *text, char *out_text, size_t capacity
 const char *minipod_world_failure(void) {
   mp_world_t *world = mp_world_joined();
   return world == NULL ? NULL : mp_pjrt_text(mp_world_failure(world));
+}
+
+static bool pjrt_world_find_place(mp_client_t *client, int32_t process,
+                                  minipod_place_t *out_place) {
+  for (uint32_t i = 0; i < mp_client_num_devices(client); ++i) {
+    const mp_pod_device_t *device = mp_device_info(mp_client_device(client, i));
+    if (device->process_index != process) continue;
+    *out_place = (minipod_place_t){
+        .id = (int32_t)i, .core = device->core_on_chip, .slice = device->slice_index};
+    memcpy(out_place->coords, device->coords, sizeof(out_place->coords));
+    return true;
+  }
+  return false;
+}
+
+bool minipod_place_of(int32_t process, minipod_place_t *out_place) {
+  uint32_t count = 0;
+  mp_client_t **clients = NULL;
+  mp_status_release(mp_pjrt_clients_list(&count, &clients));
+  const bool is_found = count != 0 && pjrt_world_find_place(clients[0], process, out_place);
+  mp_pjrt_clients_free(count, clients);
+  return is_found;
 }
 
 bool minipod_leave_world(bool has_failed) {

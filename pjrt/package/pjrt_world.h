@@ -14,6 +14,15 @@ MP_EXPORT const char *minipod_tell_world(const char *text, char *out_text, size_
 // unexpectedly"), or NULL: none has, or this process is alone.
 MP_EXPORT const char *minipod_world_failure(void);
 
+// The first device of a process of the job, in the newest client. False if there is none.
+typedef struct {
+  int32_t id;
+  int32_t coords[3];
+  int32_t core;  // on its chip
+  int32_t slice;
+} minipod_place_t;
+MP_EXPORT bool minipod_place_of(int32_t process, minipod_place_t *out_place);
+
 // Called when the process is about to end and launches nothing more. In a job without a launcher it
 // notifies the other processes now, not at its very end, before which it may have to wait for them.
 // First it does its part of its launches, unless `has_failed`. True: a process is lost, and no

@@ -107,7 +107,7 @@ typedef enum {
     "a folder for execution traces (MLCommons' Chakra), one per device (with a time model)")       \
   X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                      \
     "how processes find each other: mpi, kv (the client's key-value store, or the "                \
-    "variables of TPU hosts), none, or auto")                                                      \
+    "variables of TPU hosts), none, absent (this one stands for all), or auto")                    \
   X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                        \
     "path of the library that calls MPI; default: minipod_mpi_*.so next to the plugin")            \
   X(init_timeout, INT, 1, 86400, "300", "seconds", "MINIPOD_INIT_TIMEOUT_S",                       \

@@ -109,7 +109,7 @@ static mp_status_t client_make_devices(mp_client_t *client) {
 // Several processes of jax.distributed that cannot reach each other through a world would each see
 // only a pod of their own, without any message.
 static mp_status_t client_check_nodes(const mp_client_t *client, const mp_options_t *options) {
-  if (client->world != NULL || options->num_nodes <= 1) return NULL;
+  if (client->world != NULL || client->is_for_all || options->num_nodes <= 1) return NULL;
   // A client of this process alone, by its number in the job.
   const bool is_meant = options->subset[0] != '\0' && strcmp(options->bootstrap, "none") != 0;
   if (is_meant) return NULL;
@@ -162,9 +162,20 @@ static mp_status_t client_read_check(mp_client_t *client, const mp_options_t *op
   return NULL;
 }
 
+// Without values nothing depends on the processes that do not exist.
+static mp_status_t client_check_absent(const mp_client_t *client, const mp_options_t *options) {
+  if (!client->is_for_all || client->shapes_only) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "%s (%s): absent needs the option values: shapes, because the values of "
+                        "the other processes do not exist",
+                        mp_option_info(MP_OPTION_ID_bootstrap)->environment,
+                        mp_option_source_name(options->source[MP_OPTION_ID_bootstrap]));
+}
+
 // Everything that options alone can make impossible.
 static mp_status_t client_make_settings(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(client_make_model(client, options));
+  MP_RETURN_IF_ERROR(client_check_absent(client, options));
   MP_RETURN_IF_ERROR(client_read_check(client, options));
   return mp_client_make_faults(client, options);
 }
@@ -180,9 +191,17 @@ mp_status_t mp_client_check_options(mp_pod_t *pod, const mp_options_t *options) 
   return status;
 }
 
+static mp_status_t client_make_pod(mp_client_t *client, const mp_options_t *options,
+                                   const mp_client_meeting_t *meeting) {
+  if (client->world != NULL) return mp_client_make_pod(meeting, options, &client->pod);
+  return client->is_for_all ? mp_client_make_pod_of_absent(options, &client->pod)
+                            : mp_pod_create(options, &client->pod);
+}
+
 // Makes everything that a client consists of. `meeting` is NULL where there is no world.
 static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
                                const mp_client_meeting_t *meeting) {
+  client->is_for_all = client->world == NULL && mp_bootstrap_is_absent(options);
   MP_RETURN_IF_ERROR(client_check_nodes(client, options));
   if (client->world != NULL) {
     // Comes before everything that may fail in this process alone: the other processes count the
@@ -192,8 +211,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
                                         (double)options->exit_timeout, &client->endpoint));
     client->timeout_s = (double)options->collective_timeout;
   }
-  MP_RETURN_IF_ERROR(client->world == NULL ? mp_pod_create(options, &client->pod)
-                                           : mp_client_make_pod(meeting, options, &client->pod));
+  MP_RETURN_IF_ERROR(client_make_pod(client, options, meeting));
   const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
   client->budget.machine_bytes = machine->is_real ? machine->memory : 0;
   if (client->world != NULL) {

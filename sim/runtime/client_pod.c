@@ -22,20 +22,24 @@ static void client_pod_print_notes(const char *notes) {
 
 _Static_assert((int)MP_TPU_DIMS == (int)MP_POD_BOUNDS_DIMS, "both have chips and cores");
 
+static mp_pod_bounds_t client_pod_bounds_of(const mp_tpu_job_t *job) {
+  mp_pod_bounds_t bounds = {.has_cores = false};
+  if (job->processes.variable == NULL) return bounds;
+  memcpy(bounds.processes, job->processes.sizes, sizeof(bounds.processes));
+  memcpy(bounds.chips, job->chips.sizes, sizeof(bounds.chips));
+  bounds.has_cores = job->processes.num_dims == MP_TPU_DIMS || job->chips.num_dims == MP_TPU_DIMS;
+  return bounds;
+}
+
 // The bounds of processes that variables of TPU hosts describe, if those describe this world,
 // however it was joined.
 static mp_pod_bounds_t client_pod_bounds(const mp_world_t *world, const mp_options_t *options) {
   mp_tpu_job_t job;
-  mp_pod_bounds_t bounds = {.has_cores = false};
   mp_status_t status = mp_tpu_job_read(options, &job);
-  const bool is_described = status == NULL && job.size == mp_world_size(world) &&
-                            job.rank == mp_world_rank(world) && job.processes.variable != NULL;
+  const bool is_described =
+      status == NULL && job.size == mp_world_size(world) && job.rank == mp_world_rank(world);
   mp_status_ignore(status);
-  if (!is_described) return bounds;
-  memcpy(bounds.processes, job.processes.sizes, sizeof(bounds.processes));
-  memcpy(bounds.chips, job.chips.sizes, sizeof(bounds.chips));
-  bounds.has_cores = job.processes.num_dims == MP_TPU_DIMS || job.chips.num_dims == MP_TPU_DIMS;
-  return bounds;
+  return is_described ? client_pod_bounds_of(&job) : (mp_pod_bounds_t){.has_cores = false};
 }
 
 static mp_status_t client_pod_announce(const mp_world_t *world, const mp_options_t *options,
@@ -175,6 +179,46 @@ static mp_status_t client_pod_rejoin(const mp_client_meeting_t *meeting,
     status = client_pod_rejoin_as(meeting, announcements, own, out_pod);
   }
   mp_free(announcements);
+  return status;
+}
+
+// ---- Of a job of which only one process exists ----
+
+// The job that the framework or the variables of TPU hosts describe.
+static mp_status_t client_pod_read_job(const mp_options_t *options, mp_tpu_job_t *out_job) {
+  if (options->num_nodes > 1 && options->node_id >= 0 && options->node_id < options->num_nodes) {
+    *out_job =
+        (mp_tpu_job_t){.rank = (uint32_t)options->node_id, .size = (uint32_t)options->num_nodes};
+    return NULL;
+  }
+  MP_RETURN_IF_ERROR(mp_tpu_job_read(options, out_job));
+  if (out_job->size > 1) return NULL;
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "option 'bootstrap': the number of processes that this one stands for "
+                        "is unknown: neither the options node_id and num_nodes, nor the "
+                        "variables TPU_PROCESS_ADDRESSES and CLOUD_TPU_TASK_ID");
+}
+
+mp_status_t mp_client_make_pod_of_absent(const mp_options_t *options, mp_pod_t **out_pod) {
+  mp_tpu_job_t job;
+  MP_RETURN_IF_ERROR(client_pod_read_job(options, &job));
+  const mp_pod_process_t process = {
+      .hostname = "", .faults = UINT64_MAX, .bounds = client_pod_bounds_of(&job)};
+  mp_strbuf_t text, notes;
+  mp_strbuf_init(&text);
+  mp_strbuf_init(&notes);
+  mp_status_t status = mp_pod_announce(options, &process, &text);
+  mp_str_t *announcements = mp_calloc(job.size, sizeof(*announcements));
+  if (status == NULL && announcements == NULL) status = mp_status_out_of_memory();
+  for (uint32_t r = 0; r < job.size && status == NULL; ++r) {
+    announcements[r] = (mp_str_t){mp_strbuf_text(&text), text.size};
+  }
+  if (status == NULL) {
+    status = mp_pod_merge(announcements, (int32_t)job.size, (int32_t)job.rank, out_pod, &notes);
+  }
+  mp_free(announcements);
+  mp_strbuf_deinit(&notes);  // about sharing the machine, which the others do not
+  mp_strbuf_deinit(&text);
   return status;
 }
 

@@ -22,4 +22,10 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_client_make_pod(const mp_client_meeting_t *meeting,
                                             const mp_options_t *options, mp_pod_t **out_pod);
 
+// Makes the pod of a process that stands for all processes of its job (option `bootstrap`: absent):
+// each has the same description and options as this one. FAILED_PRECONDITION when nothing says how
+// many processes there would be. Otherwise the errors of mp_pod_merge.
+MP_NODISCARD mp_status_t mp_client_make_pod_of_absent(const mp_options_t *options,
+                                                      mp_pod_t **out_pod);
+
 #endif  // MINIPOD_SIM_RUNTIME_CLIENT_POD_H_

@@ -225,7 +225,7 @@ class Refusals(JobTest):
     self.assertEqual((result.status, result.lines), (0, ["alone", "alone"]))
 
   def test_unknown_way(self):
-    self.assertIn("expected auto, mpi, kv or none, got 'smoke'",
+    self.assertIn("expected auto, mpi, kv, none or absent, got 'smoke'",
                   run("who", 2, MINIPOD_BOOTSTRAP="smoke").text)
 
   def test_different_builds(self):

@@ -91,7 +91,8 @@ static mp_status_t bootstrap_choose(const mp_options_t *options, const mp_launch
     if (*out_way == BOOTSTRAP_ALONE) bootstrap_warn_of_others();
   } else {
     return mp_status_make(MP_INVALID_ARGUMENT,
-                          "option 'bootstrap': expected auto, mpi, kv or none, got '%s'", name);
+                          "option 'bootstrap': expected auto, mpi, kv, none or absent, got '%s'",
+                          name);
   }
   return NULL;
 }
@@ -282,12 +283,17 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
   return mp_status_retain(g_failure);
 }
 
+bool mp_bootstrap_is_absent(const mp_options_t *options) {
+  return strcmp(options->bootstrap, "absent") == 0;
+}
+
 mp_status_t mp_world_join(const mp_options_t *options, const mp_key_value_store_t *store,
                           mp_world_t **out_world) {
   mp_process_watch_forks();
-  // A forked child is no rank, only its parent is; and a client with bootstrap: none is alone,
-  // whatever clients this process has made before.
-  if (bootstrap_is_forked() || strcmp(options->bootstrap, "none") == 0) {
+  // A forked child is no rank, only its parent is; and a client with bootstrap: none or absent is
+  // alone, whatever clients this process has made before.
+  if (bootstrap_is_forked() || strcmp(options->bootstrap, "none") == 0 ||
+      mp_bootstrap_is_absent(options)) {
     *out_world = NULL;
     return NULL;
   }

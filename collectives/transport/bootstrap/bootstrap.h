@@ -30,12 +30,16 @@
 
 // The world of this process, or of the processes that the options name, joined at the first call;
 // later calls for the same processes return the same one, or the same error. NULL when the process
-// is alone (the next call may differ), and always with the option bootstrap: none. `store` may be
-// NULL; only this thread uses it, during this call. INVALID_ARGUMENT when the options node_id and
-// num_nodes are given and disagree with the launcher or the world, both shown. The errors of
-// mpi_world.h, tpu_job.h and tpu_world.h.
+// is alone (the next call may differ), and always with the option bootstrap: none or absent.
+// `store` may be NULL; only this thread uses it, during this call. INVALID_ARGUMENT when the
+// options node_id and num_nodes are given and disagree with the launcher or the world, both shown.
+// The errors of mpi_world.h, tpu_job.h and tpu_world.h.
 MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options,
                                        const mp_key_value_store_t *store, mp_world_t **out_world);
+
+// Whether the other processes of the job do not exist, and this one stands for all (option
+// bootstrap: absent). Then there is no world.
+bool mp_bootstrap_is_absent(const mp_options_t *options);
 
 // The world that this process has joined first; NULL when it has joined none, or is alone.
 mp_world_t *mp_world_joined(void);

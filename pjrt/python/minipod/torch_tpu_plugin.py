@@ -200,6 +200,10 @@ def _prepare_ranks(pod: _Pod) -> None:
   job.choose_by_launcher()
   # TorchTPU has a finder of its own for this module, so a finder of ours would not see the import.
   job.attend(importlib.import_module(_DISTRIBUTED))
+  if os.environ.get("MINIPOD_BOOTSTRAP") == "absent":
+    from minipod.torch_tpu import only
+
+    only.begin()
 
 
 def _use_library(path: str) -> None:

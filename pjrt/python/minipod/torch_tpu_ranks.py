@@ -47,7 +47,7 @@ class Job:
     def create_process_group(store, rank, size, timeout):
       if size > 1 and not os.environ.get(_ADDRESSES):
         self._set(_exchange(store, rank, size), rank)
-      if size > 1:
+      if size > 1 and os.environ.get("MINIPOD_BOOTSTRAP") != "absent":  # there are no sends to order
         from minipod import torch_tpu_store
 
         store = torch_tpu_store.ordered(store)

@@ -54,6 +54,8 @@ struct mp_client_s {
   uint32_t num_pool_nodes;    // NUMA nodes whose devices share capacities (-1 counts as one)
   mp_memory_pool_t (*pools)[MP_MEMORY_SPACE_COUNT];  // [num_pool_nodes] of each such node
 
+  bool is_for_all;  // the other processes of its job do not exist, and it stands for them
+
   // Of a job of several processes; NULL: the process is alone.
   mp_world_t *world;        // borrowed
   uint64_t number;          // the client's in its world

@@ -42,7 +42,11 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   set->ids_hash = mp_hash_bytes(MP_HASH_START, ids, bytes);
   set->ranks_of = copy + num_devices;
   set->ranks = copy + 2 * (size_t)num_devices;
-  if (device_set_list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices)) {
+  set->is_shared =
+      device_set_list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices);
+  if (set->is_shared && client->is_for_all) {
+    set->num_ranks = 0;
+  } else if (set->is_shared) {
     set->endpoint = client->endpoint;
     set->hash = mp_endpoint_hash(set->endpoint, set->ids_hash, num_devices, set->ranks_of,
                                  &set->num_returns);

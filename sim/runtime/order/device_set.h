@@ -16,7 +16,8 @@ struct mp_device_set_s {
   const uint32_t *ids;     // [num_devices] global
   uint64_t *num_launches;  // [num_devices]
   mp_session_t *waiting;   // retained: sessions in which launches of this process are missing
-  // When some devices belong to other processes; otherwise endpoint is NULL and num_ranks 0.
+  bool is_shared;          // some devices belong to other processes
+  // Then; otherwise, or if the other processes do not exist, endpoint is NULL and num_ranks 0.
   mp_endpoint_t *endpoint;  // the client's
   uint64_t ids_hash;        // of the list of ids
   // `hash` names the set in packets: mp_endpoint_hash with `num_returns`, the number of restarts.

@@ -168,6 +168,7 @@ static mp_status_t commands_do_collective(exec_t *exec) {
   const uint32_t pc = exec->next - 1;
   const mp_collective_t *collective = exec->cmd->collective;
   if (run->arrival.collective == NULL) mp_run_resolve(run, exec->cmd);
+  if (run->executable->is_for_others) return mp_shape_run_meet_alone(run, pc);
   for (bool is_over = false; !is_over;) {
     mp_contribution_t contribution = {run->inputs, run->outputs};
     if (run->shape_run != NULL) collective = mp_shape_run_meeting(run, pc, &contribution);

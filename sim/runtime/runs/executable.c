@@ -207,6 +207,7 @@ static void executable_survey(mp_executable_t *executable) {
     executable->has_collectives |=
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
   }
+  if (executable->is_for_others) executable->has_collectives = false;
   executable->inline_seconds = fmax(seconds, least);
   executable->digest = executable_digest_of(program);
 }
@@ -231,6 +232,7 @@ static mp_status_t executable_find_set(mp_executable_t *executable, const uint32
   mp_unlock(&client->launches->lock);
   MP_RETURN_IF_ERROR(status);
   executable->ids = executable->set->ids;
+  executable->is_for_others = executable->set->is_shared && client->is_for_all;
   return executable_list_local(executable);
 }
 

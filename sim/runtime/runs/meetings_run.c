@@ -44,6 +44,16 @@ static void meetings_run_take_part(mp_run_t *run, const mp_shape_meeting_t *meet
   *contribution = (mp_contribution_t){shape_run->inputs, shape_run->outputs};
 }
 
+const mp_collective_t *mp_shape_run_part(mp_run_t *run, uint32_t pc,
+                                         mp_contribution_t *contribution) {
+  const mp_shape_cmd_t *shape = &run->shape_run->shapes->commands[pc];
+  if (!meetings_run_has_operands(run->shape_run, shape)) return NULL;
+  const bool is_whole =
+      shape->meeting->part == run->shape_run->shapes->program->commands[pc].collective;
+  if (!is_whole) meetings_run_take_part(run, shape->meeting, contribution);
+  return shape->meeting->part;
+}
+
 const mp_collective_t *mp_shape_run_meeting(mp_run_t *run, uint32_t pc,
                                             mp_contribution_t *contribution) {
   mp_shape_run_t *shape_run = run->shape_run;

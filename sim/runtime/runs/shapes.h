@@ -65,6 +65,9 @@ const mp_collective_t *mp_shape_run_meeting(mp_run_t *run, uint32_t pc,
 // Called after that meeting. False: another meeting follows. True: the collective is over, and the
 // run has recorded whether its results have values.
 bool mp_shape_run_has_met(mp_run_t *run, uint32_t pc);
+// The same without any meeting, if the other members are on devices that do not exist
+// (meetings_alone.c).
+MP_NODISCARD mp_status_t mp_shape_run_meet_alone(mp_run_t *run, uint32_t pc);
 // Whether an operand of the command that the run is at has a value.
 bool mp_shape_run_has_operand(const mp_shape_run_t *shape_run, const mp_cmd_t *cmd,
                               uint32_t operand);

@@ -91,6 +91,10 @@ static inline size_t mp_shapes_words(uint32_t bits) {
 // Records which results of a command get values. True when none does.
 bool mp_shape_run_note_results(mp_shape_run_t *run, const mp_cmd_t *cmd,
                                const mp_shape_cmd_t *shape);
+// The part of a collective that is computed, and its `contribution`, which is at first that of the
+// whole; NULL: the operands of the part have no values.
+const mp_collective_t *mp_shape_run_part(mp_run_t *run, uint32_t pc,
+                                         mp_contribution_t *contribution);
 // Records that none of the command's results has a value.
 void mp_shape_run_forget_results(mp_shape_run_t *run, uint32_t number);
 // Records that only this part of the command's results has values.

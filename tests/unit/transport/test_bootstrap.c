@@ -58,7 +58,7 @@ static void joins_or_says_why_not(void **state) {
       {TWO_RANKS "MINIPOD_BOOTSTRAP=none", 0, 0, MP_OK, ""},
       {TWO_RANKS "MINIPOD_MPI_OWNER=1", 0, 0, MP_OK, ""},
       {TWO_RANKS "MINIPOD_BOOTSTRAP=maybe", 0, 0, MP_INVALID_ARGUMENT,
-       "expected auto, mpi, kv or none, got 'maybe'"},
+       "expected auto, mpi, kv, none or absent, got 'maybe'"},
       {TWO_RANKS, 1, 3, MP_INVALID_ARGUMENT,
        "3 processes (num_nodes), Open MPI's mpirun that there are 2"},
       {TWO_RANKS, 0, 2, MP_INVALID_ARGUMENT,

@@ -26,6 +26,8 @@ exits with the code of the failed one."""
 GRACE_SECONDS = 5.0
 # How the variables begin that processes on other hosts get, too.
 _CARRIED = ("MINIPOD_", "JAX_", "XLA_", "PJRT_", "PYTHON")
+# Of the addresses of processes that do not exist.
+_FIRST_PORT = 8476
 # What mpirun puts before each line with --tag-output: [job,rank]<stream>:
 _TAG = re.compile(rb"\[\d+,(\d+)\]<\w+>:")
 
@@ -38,6 +40,9 @@ def _parser() -> argparse.ArgumentParser:
   parser.add_argument("--hosts", help="hosts for mpirun, a,b or a file; one process per slot")
   parser.add_argument("--launcher", choices=("auto", "mpirun", "plain"), default="auto",
                       help="plain: start the processes on this host, without mpirun; auto (the default): use mpirun if it is installed")
+  parser.add_argument("--only", type=int, metavar="RANK",
+                      help="start only this process, which stands for all: the others count as equal to it (MINIPOD_BOOTSTRAP=absent;"
+                      " needs MINIPOD_VALUES=shapes)")
   parser.add_argument("--no-prefix", action="store_true", help="print lines without the number of their process")
   parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...",
                       help="a script (or -m MODULE) for this Python, or another command")
@@ -51,6 +56,8 @@ def _environment(asked: argparse.Namespace) -> dict[str, str]:
     env.pop("MINIPOD_DEVICES", None)
   if asked.devices:
     env["MINIPOD_DEVICES"] = str(asked.devices)
+  if asked.only is not None:
+    env["MINIPOD_BOOTSTRAP"] = "absent"
   return env
 
 
@@ -139,6 +146,13 @@ def _place(ports: list[int], rank: int) -> dict[str, str]:
           "CLOUD_TPU_TASK_ID": str(rank), "TPU_WORKER_ID": str(rank), "RANK": str(rank), "WORLD_SIZE": str(count),
           "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "localhost",
           "MASTER_PORT": str(ports[count])}
+
+
+def _run_only(asked: argparse.Namespace, words: list[str]) -> int:
+  """Runs one process in the place of this one; nothing listens on the ports."""
+  ports = range(_FIRST_PORT, _FIRST_PORT + asked.processes + 1)
+  env = {"TF_CPP_MIN_LOG_LEVEL": "2", **_environment(asked), **_place(list(ports), asked.only)}
+  os.execvpe(words[0], words, env)
 
 
 def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer, pipe: int):
@@ -236,7 +250,9 @@ def main(words: list[str]) -> int:
   rest = arguments.words(parser, asked.command, "script")
   if asked.processes < 1:
     parser.error(f"-n {asked.processes}: at least one process")
-  launcher = asked.launcher
+  if asked.only is not None and not 0 <= asked.only < asked.processes:
+    parser.error(f"--only {asked.only}: the processes are 0 to {asked.processes - 1}")
+  launcher = "plain" if asked.only is not None else asked.launcher
   has_mpi, why = installation.mpi()
   if launcher == "auto":
     launcher = "mpirun" if has_mpi else "plain"
@@ -248,6 +264,8 @@ def main(words: list[str]) -> int:
     return command.complain("run", f"there is no command '{rest[0]}'")
   if rest[0].endswith(".py") and not os.path.isfile(rest[0]):
     return command.complain("run", f"there is no script '{rest[0]}'")
+  if asked.only is not None:
+    return _run_only(asked, arguments.as_command(rest))
   start = _run_mpi if launcher == "mpirun" else _run_plain
   try:
     return start(asked, arguments.as_command(rest), _Printer(not asked.no_prefix))

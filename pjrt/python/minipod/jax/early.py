@@ -9,6 +9,7 @@ from minipod.jax import doors
 from minipod.jax import guard
 from minipod.jax import modules
 from minipod.jax import names
+from minipod.jax import only
 from minipod.jax import presence
 
 _is_attended = False
@@ -21,6 +22,8 @@ def attend() -> None:
     return
   _is_attended = True
   guard.teach("how processes of minipod find each other", _register_cluster)
+  if only.is_wanted():
+    guard.teach("to wait for no other process", only.attend)
   guard.teach("to tell processes of each other", presence.attend)
   guard.teach("to find cuDNN on described GPUs", attention.find_cudnn)
   guard.teach("to wait for flax.nnx", modules.name_layers)

@@ -1,0 +1,27 @@
+"""Lets one process of JAX stand for all processes of its job (option `bootstrap`: absent).
+
+The variables of TPU hosts describe the job to the library, which needs no coordinator.
+"""
+
+import functools
+import os
+
+import jax
+
+
+def is_wanted() -> bool:
+  return os.environ.get("MINIPOD_BOOTSTRAP") == "absent"
+
+
+def attend() -> None:
+  """Makes `jax.distributed.initialize()` wait for no other process."""
+
+  @functools.wraps(jax.distributed.initialize)
+  def initialize(coordinator_address=None, num_processes=None, process_id=None, *args, **kwargs):
+    described = len(os.environ.get("TPU_PROCESS_ADDRESSES", "").split(","))
+    if described < 2 or num_processes not in (None, described):
+      raise RuntimeError("minipod: this process stands for all processes of its job (MINIPOD_BOOTSTRAP=absent), but"
+                         f" TPU_PROCESS_ADDRESSES lists {described} and initialize() names {num_processes}: start it by"
+                         " 'minipod run -n PROCESSES --only 0'")
+
+  jax.distributed.initialize = initialize
