@@ -11,6 +11,7 @@ typedef struct {
   uint32_t *registers;  // by register: the last instruction that writes it
   uint32_t *views;      // by view: the same
   bool *is_target;      // by instruction: a jump goes to it
+  uint32_t *ends;       // by instruction: the last end of vectors that are memory, loaded up to it
 } finder_t;
 
 // ---- what is written where ----
@@ -101,13 +102,22 @@ static bool mosaic_direct_is_clear(const finder_t *f, uint32_t kernel, uint32_t 
 
 // ---- ----
 
+// So many instructions before a store are searched for such vectors.
+enum { MOSAIC_DIRECT_WINDOW = 4096 };
+
+// Whether none is loaded before these.
+static bool mosaic_direct_is_near(const finder_t *f, uint32_t kernel, uint32_t store) {
+  return store <= MOSAIC_DIRECT_WINDOW || f->ends[store - MOSAIC_DIRECT_WINDOW - 1] <= kernel;
+}
+
 // Loaded vectors that may be the store's memory and are read after the kernel.
 static mp_status_t mosaic_direct_find_others(const finder_t *f, uint32_t kernel, uint32_t store,
                                              mp_mosaic_direct_t *out) {
   const mp_mosaic_compiler_t *c = f->c;
   const uint32_t root = c->code.items[store].target;
   MP_ARRAY(uint32_t) others = {0};
-  for (uint32_t i = 0; i < store; ++i) {
+  const uint32_t first = store > MOSAIC_DIRECT_WINDOW ? store - MOSAIC_DIRECT_WINDOW : 0;
+  for (uint32_t i = first; i < store; ++i) {
     const mp_mosaic_instruction_t *in = &c->code.items[i];
     if (in->kind != MP_MOSAIC_DO_LOAD || !in->flag) continue;
     if (in->target != root && in->target != MP_MOSAIC_NONE) continue;
@@ -141,13 +151,27 @@ static mp_status_t mosaic_direct_add(const finder_t *f, uint32_t kernel, uint32_
   return NULL;
 }
 
+static void mosaic_direct_find_ends(finder_t *f) {
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < f->c->code.count; ++i) {
+    const mp_mosaic_instruction_t *in = &f->c->code.items[i];
+    const bool is_memory = in->kind == MP_MOSAIC_DO_LOAD && in->flag;
+    if (is_memory && f->c->vectors.items[in->out].end > last) {
+      last = f->c->vectors.items[in->out].end;
+    }
+    f->ends[i] = last;
+  }
+}
+
 static bool mosaic_direct_new_finder(mp_mosaic_compiler_t *c, finder_t *f) {
   *f = (finder_t){.c = c,
                   .makers = MP_ARENA_ARRAY(c->scratch, uint32_t, c->vectors.count),
                   .registers = MP_ARENA_ARRAY(c->scratch, uint32_t, c->registers.count),
                   .views = MP_ARENA_ARRAY(c->scratch, uint32_t, c->num_views),
-                  .is_target = MP_ARENA_ARRAY(c->scratch, bool, c->code.count)};
-  return f->makers != NULL && f->registers != NULL && f->views != NULL && f->is_target != NULL;
+                  .is_target = MP_ARENA_ARRAY(c->scratch, bool, c->code.count),
+                  .ends = MP_ARENA_ARRAY(c->scratch, uint32_t, c->code.count)};
+  return f->makers != NULL && f->registers != NULL && f->views != NULL && f->is_target != NULL &&
+         f->ends != NULL;
 }
 
 mp_status_t mp_mosaic_find_directs(mp_mosaic_compiler_t *c) {
@@ -155,6 +179,7 @@ mp_status_t mp_mosaic_find_directs(mp_mosaic_compiler_t *c) {
   finder_t f;
   if (!mosaic_direct_new_finder(c, &f)) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < c->code.count; ++i) mosaic_direct_note(&f, i);
+  mosaic_direct_find_ends(&f);
   for (uint32_t i = 0; i < c->code.count; ++i) {
     const mp_mosaic_instruction_t *in = &c->code.items[i];
     if (in->kind != MP_MOSAIC_DO_STORE || in->c != MP_MOSAIC_NONE || in->u.part->steps != NULL ||
@@ -164,6 +189,7 @@ mp_status_t mp_mosaic_find_directs(mp_mosaic_compiler_t *c) {
     const uint32_t maker = f.makers[in->b];
     if (maker == 0 || maker == MP_MOSAIC_NONE || maker > i || i - maker > FARTHEST) continue;
     if (!mosaic_direct_is_clear(&f, maker - 1, i)) continue;
+    if (!mosaic_direct_is_near(&f, maker - 1, i)) continue;
     MP_RETURN_IF_ERROR(mosaic_direct_add(&f, maker - 1, i));
   }
   return NULL;
