@@ -5,6 +5,7 @@
 
 #include "sim/kernels/shape.h"
 #include "sim/mosaic/run/mosaic_scalar.h"
+#include "sim/mosaic/run/mosaic_unset.h"
 
 // A run of some steps.
 typedef struct {
@@ -28,7 +29,7 @@ static void mosaic_grid_set_local(grid_t *grid, const mp_mosaic_local_t *local, 
   char *base = memory + local->offset;
   mp_mosaic_view_dense(&local->type, base, local->arg, &grid->state.views[local->view]);
   if (local->operand == MP_MOSAIC_NONE) {
-    memset(base, 0, local->bytes);
+    mp_mosaic_unset(&local->type, base, local->bytes);
   } else {
     memcpy(base, grid->call->operands[local->operand], local->bytes);
   }
@@ -45,7 +46,9 @@ static void mosaic_grid_set_window(grid_t *grid, uint32_t w, char *memory) {
                  : is_shared       ? call->results[window->alias]
                                    : (char *)call->operands[window->array];
   mp_mosaic_view_dense(&window->type, state->array, window->arg, &grid->state.views[window->view]);
-  if (window->is_result && !window->is_whole) memset(state->copy, 0, window->bytes);
+  if (window->is_result && !window->is_whole) {
+    mp_mosaic_unset(&window->type, state->copy, window->bytes);
+  }
 }
 
 static void mosaic_grid_begin(grid_t *grid) {

@@ -3,6 +3,7 @@
 
 #include "sim/kernels/strided.h"
 #include "sim/mosaic/kernel/mosaic_grid.h"
+#include "sim/mosaic/run/mosaic_unset.h"
 
 // The first element of the block in the array, which may be before it or near its end.
 static void mosaic_window_starts(const mp_mosaic_window_t *window, const int64_t *index,
@@ -111,7 +112,7 @@ mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window, const int64_
   }
   view->base = state->copy;
   if (window->is_result) return NULL;
-  if (!is_inside) memset(state->copy, 0, window->bytes);
+  if (!is_inside) mp_mosaic_unset(&window->type, state->copy, window->bytes);
   mosaic_window_copy(window, starts, state, false);
   return NULL;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/mosaic/run/mosaic_scalar.h"
+#include "sim/mosaic/run/mosaic_unset.h"
 #include "sim/mosaic/run/mosaic_view.h"
 
 // ---- parts of views ----
@@ -129,9 +130,7 @@ static void mosaic_step_allocate(const mp_mosaic_program_t *program,
   const mp_mosaic_type_t *type = in->u.shape->type;
   mp_mosaic_view_t *view = &state->views[in->out];
   mp_mosaic_view_dense(type, state->memory + program->offsets[in->a], MP_MOSAIC_NONE, view);
-  if (type->element != MP_MOSAIC_NUMBER) {
-    memset(view->base, 0, (size_t)mp_mosaic_view_count(view) * view->element);
-  }
+  mp_mosaic_unset(type, view->base, (size_t)mp_mosaic_view_count(view) * view->element);
 }
 
 mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,

@@ -1,6 +1,7 @@
 // Runs Mosaic kernels: grids and blocks, control flow, memory, DMAs, and what is refused.
 #include "tests/unit/support/unit.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,9 +160,10 @@ static void test_block_outside(void **state) {
 
 #define SCRATCH_ARGS  ARGS ", %s: " VMEM("8x128")
 #define SCRATCH_TYPES TYPES ", " VMEM("8x128")
-// Sums of blocks, carried in scratch memory.
-#define CARRY \
-  ZERO LOAD("%a", "%x") LOAD("%c", "%s") ADD("%d", "%a", "%c") STORE("%d", "%s") STORE("%d", "%y")
+// The least of the blocks so far, carried in scratch memory, which begins as NaN.
+#define CARRY                                                                              \
+  ZERO LOAD("%a", "%x") LOAD("%c", "%s") "%d = " OP "arith.minnumf\"(%a, %c) : (" V ", " V \
+                                         ") -> " V "\n" STORE("%d", "%s") STORE("%d", "%y")
 
 static void check_carry(const char *text, bool is_one_block, uint32_t num_parts) {
   bench_t bench;
@@ -173,12 +175,12 @@ static void check_carry(const char *text, bool is_one_block, uint32_t num_parts)
   float *x = counting(32 * 128), *y = counting(32 * 128);
   assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y}));
   for (int i = 0; i < 1024; ++i) {
-    float sum = 0;
+    float least = NAN;
     for (int k = 0; k < 4; ++k) {
-      sum += x[k * 1024 + i];
-      if (!is_one_block) assert_true(y[k * 1024 + i] == sum);
+      least = fminf(least, x[k * 1024 + i]);
+      if (!is_one_block) assert_true(y[k * 1024 + i] == least);
     }
-    if (is_one_block) assert_true(y[i] == sum);
+    if (is_one_block) assert_true(y[i] == least);
   }
   free(x);
   free(y);
@@ -198,6 +200,23 @@ static void test_carries(void **state) {
                      ", scratch_operands = 1 : i64" GRID(
                          "4", "parallel", "transform_indices = affine_map<(d0) -> (0, 0)>")),
               true, 4);
+}
+
+// The block of an array with ten rows in the second of two steps: six rows are past its end.
+static void test_unset(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 10, 128);
+  bench_result(&bench, MP_DTYPE_F32, 16, 128);
+  assert_ok(bench_compile(&bench, MODULE(ARGS, TYPES, ZERO LOAD("%a", "%x") STORE("%a", "%y"),
+                                         GRID("2", "arbitrary", ROWS))));
+  float *x = counting(10 * 128), *y = counting(16 * 128);
+  assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y}));
+  for (int i = 0; i < 16 * 128; ++i) assert_true(i < 10 * 128 ? y[i] == x[i] : isnan(y[i]));
+  free(x);
+  free(y);
+  bench_end(&bench);
 }
 
 // ---- control flow ----
@@ -350,10 +369,10 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blocks),   cmocka_unit_test(test_block_outside),
-      cmocka_unit_test(test_carries),  cmocka_unit_test(test_loop),
-      cmocka_unit_test(test_dma),      cmocka_unit_test(test_store_early),
-      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_blocks),  cmocka_unit_test(test_block_outside),
+      cmocka_unit_test(test_carries), cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_dma),     cmocka_unit_test(test_store_early),
+      cmocka_unit_test(test_unset),   cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
