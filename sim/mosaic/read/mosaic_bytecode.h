@@ -22,6 +22,12 @@ MP_NODISCARD mp_status_t mp_mosaic_decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t
 MP_NODISCARD mp_status_t mp_mosaic_decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                mp_bc_entry_t *entry);
 
+// ---- mosaic_bytecode_maps.c ----
+
+// Reads an affine map after its code.
+MP_NODISCARD mp_status_t mp_mosaic_bc_map(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                          const mp_mosaic_map_t **out_map);
+
 // ---- mosaic_bytecode_refs.c: references to entries ----
 
 // Reads the reference of an attribute.

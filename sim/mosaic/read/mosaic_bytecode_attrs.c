@@ -108,27 +108,10 @@ static mp_status_t mosaic_bytecode_attrs_read_type(mp_bc_reader_t *r, mp_bc_curs
   return mosaic_bytecode_attrs_set(r, &attr, entry);
 }
 
-// An affine map: four times the number of dimensions for an identity, which the layouts of memrefs
-// are. The other two bits announce what other maps have; none was seen.
 static mp_status_t mosaic_bytecode_attrs_read_map(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                   mp_bc_entry_t *entry) {
-  enum { MAX_DIMS = 64 };
-  const mp_bc_cursor_t before = *c;
-  uint64_t code = 0;
-  MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
-  if ((code & 3) != 0 || code / 4 > MAX_DIMS)
-    return mp_bc_unknown(&before, "affine maps other than identities are read as text only");
-  const uint32_t rank = (uint32_t)(code / 4);
-  mp_mosaic_map_t *map = MP_ARENA_NEW(r->arena, mp_mosaic_map_t);
-  mp_mosaic_affine_t *dims = MP_ARENA_ARRAY(r->arena, mp_mosaic_affine_t, rank);
-  const mp_mosaic_affine_t **results = MP_ARENA_ARRAY(r->arena, const mp_mosaic_affine_t *, rank);
-  if (map == NULL || dims == NULL || results == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < rank; ++i) {
-    dims[i] = (mp_mosaic_affine_t){.kind = MP_MOSAIC_AFFINE_DIM, .value = i};
-    results[i] = &dims[i];
-  }
-  *map = (mp_mosaic_map_t){.num_dims = rank, .num_results = rank, .results = results};
-  const mp_mosaic_attr_t attr = {.kind = MP_MOSAIC_MAP, .map = map};
+  mp_mosaic_attr_t attr = {.kind = MP_MOSAIC_MAP};
+  MP_RETURN_IF_ERROR(mp_mosaic_bc_map(r, c, &attr.map));
   return mosaic_bytecode_attrs_set(r, &attr, entry);
 }
 

@@ -8,9 +8,9 @@
 #include "sim/mosaic/read/mosaic_call.h"
 #include "sim/mosaic/read/mosaic_reader.h"
 
-static const char *const g_kernels[] = {"add",    "branches", "copies",  "masks",
-                                        "matmul", "moves",    "narrow",  "prefetch",
-                                        "random", "remote",   "softmax", "windows"};
+static const char *const g_kernels[] = {"add",     "branches", "copies",   "masks",  "matmul",
+                                        "moves",   "narrow",   "prefetch", "random", "remote",
+                                        "softmax", "windows",  "maps"};
 enum { NUM_KERNELS = sizeof(g_kernels) / sizeof(g_kernels[0]) };
 
 static fixture_t read_kernel(const char *name, const char *ending) {
