@@ -29,7 +29,7 @@ def gmm_v2_bias(rng):
 @case(tolerance=2e-2)
 def tgmm_v2(rng):
   from tokamax._src.ops.gmm_v2 import tgmm_v2 as module
-  return lambda l, r, g: module.tgmm_v2(l, r, g), [
+  return lambda l, r, g: module.tgmm_v2(l, r, g, num_actual_groups=4), [
       normal(rng, 256, 256, dtype=bf16), normal(rng, 256, 256, dtype=bf16), SIZES]
 
 

@@ -1,0 +1,46 @@
+"""Random kernels on a described TPU give, as Mosaic modules, the bits of JAX's interpreters on CPU.
+
+    MINIPOD_RANDOM_MOSAIC=1000 .venv/bin/python -m pytest -s tests/e2e/random/test_random_mosaic.py
+
+is the long run (`MINIPOD_RANDOM_SEED` its seed).
+"""
+
+import os
+import pathlib
+
+import pytest
+import scenario
+
+COUNT = int(os.environ.get("MINIPOD_RANDOM_MOSAIC", "8"))
+SEED = int(os.environ.get("MINIPOD_RANDOM_SEED", "1"))
+CHUNK = 4
+TOOLS = pathlib.Path(__file__).parents[3] / "tools" / "mosaic"
+
+CODE = """
+import sys
+sys.path.insert(0, FOLDER)
+import random_kernel
+from jax.experimental.pallas import tpu as pltpu
+
+for seed in SEEDS:
+  # Pallas's own interpreter is faster, but lets an operand see the result that aliases it.
+  needs_tpu = seed % 8 == 0 or random_kernel.generate(seed).aliases
+  with pltpu.force_tpu_interpret_mode(pltpu.InterpretParams() if needs_tpu else True):
+    function, args = random_kernel.make(seed)
+    with jax.default_device(jax.devices("cpu")[0]):
+      expected = [np.asarray(value) for value in jax.jit(lambda *args: function(*args))(*args)]
+  function, args = random_kernel.make(seed)
+  lowered = jax.jit(lambda *args: function(*args)).lower(*args)
+  assert "tpu_custom_call" in lowered.as_text()
+  for number, (one, other) in enumerate(zip(lowered.compile()(*args), expected)):
+    np.testing.assert_array_equal(one, other, f"result {number} of seed {seed}: {random_kernel.generate(seed)}")
+print("same")
+"""
+
+
+@pytest.mark.parametrize("chunk", range(max(COUNT // CHUNK, 1)))
+def test_kernels_agree(chunk):
+  seeds = [SEED * 1_000_000 + number for number in range(chunk * CHUNK, min((chunk + 1) * CHUNK, COUNT))]
+  out = scenario.run(f"FOLDER, SEEDS = {str(TOOLS)!r}, {seeds}\n" + CODE, devices=None, timeout=120,
+                     MINIPOD_TOPOLOGY="v6e:1x1", MINIPOD_MOSAIC=1)
+  assert out == "same\n"
