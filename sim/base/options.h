@@ -114,6 +114,8 @@ typedef enum {
     "how long to wait for the other processes at start")                                           \
   X(exit_timeout, INT, 0, 86400, "30", "seconds", "MINIPOD_EXIT_TIMEOUT_S",                        \
     "how long to wait for the other processes at exit; MPI may wait longer")                       \
+  X(match, STRING, 0, 0, "launches", "", "MINIPOD_MATCH",                                          \
+    "launches of several processes match by number: launches: of all; groups: of their groups")    \
   X(collective_warn, INT, 0, 86400, "10", "seconds", "MINIPOD_COLLECTIVE_WARN_S",                  \
     "how long a launch waits for other processes before minipod prints this; 0: never prints")     \
   X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",           \
@@ -165,7 +167,7 @@ typedef struct {
   const char *algorithms;
   const char *calibration;
   const char *chip_without;
-  const char *check;
+  const char *check, *match;
   const char *faults;
   const char *trace;
   int64_t trace_events;

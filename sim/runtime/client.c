@@ -172,11 +172,20 @@ static mp_status_t client_check_absent(const mp_client_t *client, const mp_optio
                         mp_option_source_name(options->source[MP_OPTION_ID_bootstrap]));
 }
 
+static mp_status_t client_read_match(mp_client_t *client, const mp_options_t *options) {
+  client->matches_groups = strcmp(options->match, "groups") == 0;
+  if (client->matches_groups || strcmp(options->match, "launches") == 0) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s (%s): expected launches or groups, got '%s'",
+                        mp_option_info(MP_OPTION_ID_match)->environment,
+                        mp_option_source_name(options->source[MP_OPTION_ID_match]), options->match);
+}
+
 // Everything that options alone can make impossible.
 static mp_status_t client_make_settings(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(client_make_model(client, options));
   MP_RETURN_IF_ERROR(client_check_absent(client, options));
   MP_RETURN_IF_ERROR(client_read_check(client, options));
+  MP_RETURN_IF_ERROR(client_read_match(client, options));
   return mp_client_make_faults(client, options);
 }
 

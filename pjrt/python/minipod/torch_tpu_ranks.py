@@ -12,6 +12,8 @@ import socket
 import sys
 
 _ADDRESSES, _TOPOLOGY = "TORCH_TPU_SLICEBUILDER_ADDRESSES", "TORCH_TPU_TOPOLOGY"
+# TorchTPU launches collectives of some ranks only in these ranks.
+_MATCH = "MINIPOD_MATCH"
 # The first port that systems never assign unless a program requests it.
 _FIRST_PORT, _NUM_PORTS = 61440, 4000
 
@@ -50,6 +52,7 @@ class Job:
       if size > 1 and os.environ.get("MINIPOD_BOOTSTRAP") != "absent":  # there are no sends to order
         from minipod import torch_tpu_store
 
+        os.environ.setdefault(_MATCH, "groups")
         store = torch_tpu_store.ordered(store)
       return create(store, rank, size, timeout)
 

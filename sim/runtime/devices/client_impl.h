@@ -31,6 +31,7 @@ struct mp_client_s {
   atomic_bool is_stopping;    // set under the launch lock when the client ends, and never cleared
   atomic_bool is_faulty;      // there are faults; set under the launch lock, read without (reach.h)
   atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
+  bool matches_groups;        // launches are counted per group of devices (runs/partners.h)
   bool checks_replicas;       // launches compare arrays that should be equal on several devices
   double callback_wait;       // seconds that launches of programs with calls wait for their end
   bool shapes_only;           // programs run for their shapes alone (runs/shapes.h)

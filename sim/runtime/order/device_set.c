@@ -1,5 +1,7 @@
 #include "sim/runtime/order/device_set.h"
 
+#include <string.h>
+
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/runtime/devices/device_impl.h"
@@ -9,11 +11,14 @@ static uint32_t device_set_rank_of(const mp_client_t *client, uint32_t id) {
   return (uint32_t)client->devices[id].info->process_index;
 }
 
-// Fills in the rank of each device, and the list of the other ranks; false: there are none.
+// Fills in the rank of each device, and the lists of those that take part; false: there are no
+// other ranks.
 static bool device_set_list_ranks(const mp_client_t *client, mp_device_set_t *set,
-                                  uint32_t *ranks_of, uint32_t *ranks) {
+                                  uint32_t *ranks_of, uint32_t *rank_of_member, uint32_t *ranks) {
   for (uint32_t i = 0; i < set->num_devices; ++i) {
     ranks_of[i] = device_set_rank_of(client, set->ids[i]);
+    if (!set->takes_part[i]) continue;
+    rank_of_member[set->num_members++] = ranks_of[i];
     bool is_known = client->devices[set->ids[i]].is_local;
     for (uint32_t r = 0; r < set->num_ranks && !is_known; ++r) is_known = ranks[r] == ranks_of[i];
     if (!is_known) ranks[set->num_ranks++] = ranks_of[i];
@@ -21,38 +26,68 @@ static bool device_set_list_ranks(const mp_client_t *client, mp_device_set_t *se
   return set->num_ranks != 0;
 }
 
-mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t num_devices,
-                              mp_device_set_t **out_set) {
-  mp_launches_t *launches = client->launches;
-  mp_lock_assert_held(&launches->lock);
-  size_t bytes = num_devices * sizeof(*ids);
-  for (mp_device_set_t *set = launches->sets; set != NULL; set = set->next) {
-    if (set->num_devices == num_devices && memcmp(set->ids, ids, bytes) == 0) {
-      *out_set = set;
-      return NULL;
-    }
-  }
-  mp_device_set_t *set = mp_calloc(1, sizeof(*set) + num_devices * sizeof(uint64_t) + 3 * bytes);
+static bool device_set_is_whole(const bool *takes_part, uint32_t num_devices) {
+  return memchr(takes_part, false, num_devices * sizeof(*takes_part)) == NULL;
+}
+
+static bool device_set_is_of(const mp_device_set_t *set, const uint32_t *ids,
+                             const bool *takes_part, uint32_t num_devices) {
+  if (set->num_devices != num_devices) return false;
+  if (memcmp(set->ids, ids, num_devices * sizeof(*ids)) != 0) return false;
+  if (takes_part == NULL) return device_set_is_whole(set->takes_part, num_devices);
+  return memcmp(set->takes_part, takes_part, num_devices * sizeof(*takes_part)) == 0;
+}
+
+// The name of the set in packets.
+static void device_set_name(mp_device_set_t *set) {
+  set->hash = mp_endpoint_hash(set->endpoint, set->ids_hash, set->num_members, set->rank_of_member,
+                               &set->num_returns);
+}
+
+static mp_status_t device_set_create(mp_client_t *client, const uint32_t *ids,
+                                     const bool *takes_part, uint32_t num_devices,
+                                     mp_device_set_t **out_set) {
+  const size_t n = num_devices;
+  mp_device_set_t *set = mp_calloc(
+      1, sizeof(*set) + n * (sizeof(uint64_t) + 4 * sizeof(uint32_t) + sizeof(*takes_part)));
   MP_RETURN_IF_NULL(set);
   set->num_devices = num_devices;
   set->num_launches = (uint64_t *)(set + 1);
-  uint32_t *copy = (uint32_t *)(set->num_launches + num_devices);
-  memcpy(copy, ids, bytes);
-  set->ids = copy;
-  set->ids_hash = mp_hash_bytes(MP_HASH_START, ids, bytes);
-  set->ranks_of = copy + num_devices;
-  set->ranks = copy + 2 * (size_t)num_devices;
-  set->is_shared =
-      device_set_list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices);
+  uint32_t *lists = (uint32_t *)(set->num_launches + n);
+  bool *part = (bool *)(lists + 4 * n);
+  memcpy(lists, ids, n * sizeof(*ids));
+  for (size_t i = 0; i < n; ++i) part[i] = takes_part == NULL || takes_part[i];
+  set->ids = lists;
+  set->takes_part = part;
+  set->ids_hash = mp_hash_bytes(MP_HASH_START, ids, n * sizeof(*ids));
+  if (!device_set_is_whole(part, num_devices)) {
+    set->ids_hash = mp_hash_bytes(set->ids_hash, part, n * sizeof(*part));
+  }
+  set->ranks_of = lists + n;
+  set->rank_of_member = lists + 2 * n;
+  set->ranks = lists + 3 * n;
+  set->is_shared = device_set_list_ranks(client, set, lists + n, lists + 2 * n, lists + 3 * n);
   if (set->is_shared && client->is_for_all) {
     set->num_ranks = 0;
   } else if (set->is_shared) {
     set->endpoint = client->endpoint;
-    set->hash = mp_endpoint_hash(set->endpoint, set->ids_hash, num_devices, set->ranks_of,
-                                 &set->num_returns);
+    device_set_name(set);
   }
-  set->next = launches->sets;
-  launches->sets = set;
+  *out_set = set;
+  return NULL;
+}
+
+mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, const bool *takes_part,
+                              uint32_t num_devices, mp_device_set_t **out_set) {
+  mp_launches_t *launches = client->launches;
+  mp_lock_assert_held(&launches->lock);
+  mp_device_set_t *set = launches->sets;
+  while (set != NULL && !device_set_is_of(set, ids, takes_part, num_devices)) set = set->next;
+  if (set == NULL) {
+    MP_RETURN_IF_ERROR(device_set_create(client, ids, takes_part, num_devices, &set));
+    set->next = launches->sets;
+    launches->sets = set;
+  }
   *out_set = set;
   return NULL;
 }
@@ -88,6 +123,9 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
       return status;
     }
   }
+  for (uint32_t i = 0; i < set->num_devices; ++i) {
+    if (!set->takes_part[i]) mp_session_leave_out(session, i);
+  }
   device_set_skip_refused(set, session);
   *out_session = session;
   return NULL;
@@ -100,8 +138,7 @@ static void device_set_look_for_returns(mp_device_set_t *set) {
   if (set->endpoint == NULL || set->waiting != NULL) return;
   if (mp_endpoint_num_returns(set->endpoint) == set->num_returns) return;
   const uint64_t before = set->hash;
-  set->hash = mp_endpoint_hash(set->endpoint, set->ids_hash, set->num_devices, set->ranks_of,
-                               &set->num_returns);
+  device_set_name(set);
   if (set->hash == before) return;
   set->has_begun = false;
 }

@@ -13,6 +13,7 @@
 #include "sim/runtime/devices/unread.h"
 #include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/runs/executable_impl.h"
+#include "sim/runtime/runs/partners.h"
 #include "sim/runtime/runs/shapes.h"
 
 static mp_status_t executable_check_assignment(const mp_client_t *client,
@@ -223,13 +224,38 @@ static mp_status_t executable_list_local(mp_executable_t *executable) {
   return NULL;
 }
 
+// Fills in the devices among which launches are counted; `out_takes_part` (owned) NULL: all. Only
+// in a process with one of the devices, so that a launch has one session there; and not if launches
+// compare arrays of all devices.
+static mp_status_t executable_find_partners(const mp_executable_t *executable,
+                                            const uint32_t *assignment, bool **out_takes_part) {
+  const mp_client_t *client = executable->client;
+  *out_takes_part = NULL;
+  if (!client->matches_groups || client->world == NULL || client->checks_replicas) return NULL;
+  uint32_t own = 0, count = 0;
+  for (uint32_t i = 0; i < executable->num_devices; ++i) {
+    if (!client->devices[assignment[i]].is_local) continue;
+    own = i;
+    count += 1;
+  }
+  if (count != 1) return NULL;
+  bool *takes_part = mp_calloc(executable->num_devices, sizeof(*takes_part));
+  MP_RETURN_IF_NULL(takes_part);
+  mp_partners_find(executable->program, own, executable->num_devices, takes_part);
+  *out_takes_part = takes_part;
+  return NULL;
+}
+
 static mp_status_t executable_find_set(mp_executable_t *executable, const uint32_t *assignment) {
   mp_client_t *client = executable->client;
+  bool *takes_part;
+  MP_RETURN_IF_ERROR(executable_find_partners(executable, assignment, &takes_part));
   // Threads that compile for the same devices at once share one set.
   mp_lock(&client->launches->lock);
   mp_status_t status =
-      mp_device_set_get(client, assignment, executable->num_devices, &executable->set);
+      mp_device_set_get(client, assignment, takes_part, executable->num_devices, &executable->set);
   mp_unlock(&client->launches->lock);
+  mp_free(takes_part);
   MP_RETURN_IF_ERROR(status);
   executable->ids = executable->set->ids;
   executable->is_for_others = executable->set->is_shared && client->is_for_all;

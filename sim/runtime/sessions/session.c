@@ -41,6 +41,15 @@ mp_status_t mp_session_connect(mp_session_t *session, const mp_session_link_t *l
   return mp_endpoint_enter(link->endpoint, link->devices, link->number, session->peers);
 }
 
+void mp_session_leave_out(mp_session_t *session, uint32_t logical) {
+  mp_lock(&session->lock);
+  MP_ASSERT(session->runs[logical] == NULL);
+  session->num_joined += session->states[logical] == MP_PARTICIPANT_ABSENT;
+  session->states[logical] = MP_PARTICIPANT_DONE;
+  MP_ASSERT(session->num_joined < session->num_local);
+  mp_unlock(&session->lock);
+}
+
 mp_world_t *mp_session_world(const mp_session_t *session) {
   return session->peers == NULL ? NULL : mp_endpoint_world(session->peers->endpoint);
 }

@@ -34,6 +34,9 @@ MP_NODISCARD mp_status_t mp_session_create(uint32_t num_participants, const uint
 // released. RESOURCE_EXHAUSTED when memory is short, FAILED_PRECONDITION when the client was
 // closed.
 MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, const mp_session_link_t *link);
+// Called before any participant joins, for a participant that takes no part in the launch: it
+// counts as done. Not for the last one of this process.
+void mp_session_leave_out(mp_session_t *session, uint32_t logical);
 // mp_session_retain adds a reference and returns the session; the last mp_session_release frees it.
 // NULL has no effect in either.
 mp_session_t *mp_session_retain(mp_session_t *session);
@@ -126,7 +129,8 @@ bool mp_session_is_complete(mp_session_t *session);
 // Changed only under the session's lock and only in these ways, so that a thread that reads several
 // of them under it sees a state that existed: ABSENT -> ACTIVE (join) <-> PARKED (by the run
 // itself, by the thread that resumes it) -> DONE (leave)
-//   ABSENT -> DONE (skip), REMOTE -> DONE (its process reports that it is done)
+//   ABSENT -> DONE (skip, leave_out), REMOTE -> DONE (leave_out, its process reports that it is
+//   done)
 typedef enum {
   MP_PARTICIPANT_ABSENT,  // of this process, not enqueued yet
   MP_PARTICIPANT_ACTIVE,  // queued, running or runnable

@@ -152,6 +152,21 @@ def mesh(rank, count):
           near(y, sum(value(i) for i in range(count) if i % width == rank % width))]
 
 
+def groups_alone(rank, count):
+  """Collectives that some groups launch and others do not, in between those of all ranks."""
+  every = [dist.new_group([i, i + 1]) for i in range(0, count, 2)]
+  pair, results = [rank - rank % 2, rank - rank % 2 + 1], []
+  for i in range(3):
+    if rank // 2 != i - 1:
+      x = value(rank + i).to(DEVICE)
+      dist.all_reduce(x, group=every[rank // 2])
+      results.append(near(x, sum(value(j + i) for j in pair)))
+    y = value(rank).to(DEVICE)
+    dist.all_reduce(y)
+    results.append(near(y, sum(value(j) for j in range(count))))
+  return results
+
+
 def barrier(rank, count):
   dist.barrier()
   return None
@@ -308,7 +323,7 @@ CASES |= {f"all_reduce {dtype}": all_reduce("SUM", getattr(torch, dtype))
           for dtype in ("int64", "int32", "bfloat16", "float16", "float64")}
 CASES |= {case.__name__: case for case in (
     all_gather, all_gather_into_tensor, reduce_scatter_tensor, reduce_scatter, all_to_all_single, all_to_all, broadcast,
-    scatter, gather, asynchronous, functional_collectives, groups, mesh, barrier, all_gather_object,
+    scatter, gather, asynchronous, functional_collectives, groups, groups_alone, mesh, barrier, all_gather_object,
     broadcast_object_list, scatter_object_list, gather_object, send_and_receive, repeated_sends,
     send_object_list, data_parallel, fully_sharded, distributed_tensor, distributed_checkpoint, compiled)}
 

@@ -919,6 +919,109 @@ static void test_messages(void **state) {
   }
 }
 
+// ---- Launches of some processes only (match: groups): four processes of one device ----
+
+static const pod_option_t k_by_groups[] = {
+    {"num_devices", "1"}, {"workers", "1"}, {"match", "groups"}, {NULL, NULL}};
+static const pod_option_t k_by_groups_impatient[] = {
+    {"num_devices", "1"},        {"workers", "1"}, {"match", "groups"}, {"collective_warn", "0"},
+    {"collective_timeout", "1"}, {NULL, NULL}};
+
+// y = all_reduce(x) in groups of `size` devices.
+static mp_program_t *groups_program(int64_t size) {
+  static const int64_t all[] = {0, 1, 2, 3};
+  test_program_t p;
+  program_begin(&p, "groups", 1, 4);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  mp_collective_t *c =
+      program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
+  assert_ok(
+      mp_groups_create(p.arena, MP_GROUPS_FLATTENED_IDS, 1, 4, all, 4 / size, size, &c->groups));
+  return program_end(&p);
+}
+
+static void launch_own(test_launch_t *l, const pods_t *pods, uint32_t rank, mp_program_t *program) {
+  mp_executable_t *executable = place(pods, rank, program);
+  launch_begin(l, executable, 1);
+  l->num_devices = 1;
+  l->logical[0] = rank;
+  l->arguments[0][0] = make_f32(mp_client_device(pods->clients[rank], rank), 4, (float)rank + 1);
+  launch_go(l);
+  mp_executable_release(executable);
+}
+
+// Ranks [first, end) launch a sum in groups of this size.
+static void expect_group_sums(const pods_t *pods, uint32_t first, uint32_t end, int64_t size) {
+  static const float sums[][4] = {{1, 2, 3, 4}, {3, 3, 7, 7}, {0}, {10, 10, 10, 10}};
+  test_launch_t l[4];
+  for (uint32_t rank = first; rank < end; ++rank) {
+    launch_own(&l[rank], pods, rank, groups_program(size));
+  }
+  for (uint32_t rank = first; rank < end; ++rank) {
+    launch_expect(&l[rank], sums[size - 1][rank]);
+    launch_end(&l[rank]);
+  }
+}
+
+// Launches are matched among the devices that the program's groups connect, whatever the others do.
+static void test_launches_of_some_groups(void **state) {
+  (void)state;
+  for (uint32_t per_host = 2; per_host <= 4; per_host += 2) {
+    pods_t pods;
+    start_pods(&pods, 4, per_host, k_by_groups);
+    for (int round = 0; round < 5; ++round) {
+      expect_group_sums(&pods, 2, 4, 2);
+      expect_group_sums(&pods, 0, 4, 4);
+      expect_group_sums(&pods, 1, 2, 1);
+      expect_group_sums(&pods, 0, 4, 2);
+      expect_group_sums(&pods, 0, 2, 2);
+    }
+    stop_pods(&pods);
+  }
+}
+
+// A failure reaches the group, and no other one; the next launches match again.
+static void test_failure_in_a_group(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 4, 4, k_by_groups);
+  test_launch_t l[4], refused;
+  launch_own(&l[3], &pods, 3, groups_program(2));
+  mp_executable_t *executable = place(&pods, 2, groups_program(2));
+  launch_begin(&refused, executable, 1);
+  refused.num_devices = 1;
+  refused.logical[0] = 2;
+  refused.arguments[0][0] = make_f32(mp_client_device(pods.clients[2], 2), 5, 1);
+  mp_buffer_t *result;
+  assert_status(launch_try(&refused, &result), MP_INVALID_ARGUMENT, "expected tensor<4xf32>");
+  launch_expect_error(&l[3], 0, MP_INVALID_ARGUMENT, "(on process 2)");
+  launch_end(&l[3]);
+  mp_buffer_release(refused.arguments[0][0]);
+  mp_executable_release(executable);
+  expect_group_sums(&pods, 0, 2, 2);
+  expect_group_sums(&pods, 0, 4, 2);
+  expect_group_sums(&pods, 0, 4, 4);
+  stop_pods(&pods);
+}
+
+// Processes that wait for each other in different groups: all get an error.
+static void test_groups_that_do_not_match(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 4, 4, k_by_groups_impatient);
+  test_launch_t l[4];
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    launch_own(&l[rank], &pods, rank, groups_program(rank == 0 ? 2 : 4));
+  }
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    launch_expect_error(&l[rank], 0, MP_DEADLINE_EXCEEDED,
+                        rank == 0 ? "device 1 of process 1" : "device 0 of process 0");
+    launch_end(&l[rank]);
+  }
+  stop_pods(&pods);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_failures),
@@ -934,6 +1037,9 @@ int main(void) {
       cmocka_unit_test(test_many_launches_ahead),
       cmocka_unit_test(test_loops),
       cmocka_unit_test(test_messages),
+      cmocka_unit_test(test_launches_of_some_groups),
+      cmocka_unit_test(test_failure_in_a_group),
+      cmocka_unit_test(test_groups_that_do_not_match),
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_random_failures),
   };
