@@ -51,24 +51,40 @@ static mp_peers_t *router_find_peers(const mp_launch_queue_t *queue, uint64_t nu
   return peers == NULL || peers->number != number ? NULL : peers;
 }
 
-// Answers a process that asks about a launch that this process has not made yet. Takes the packet.
-static void router_answer_early(const mp_endpoint_t *endpoint, uint64_t num_entered,
+typedef struct {
+  const mp_endpoint_t *endpoint;
+  mp_strbuf_t *text;
+} router_answer_t;
+
+static void router_add_wait(mp_session_t *session, void *context) {
+  const router_answer_t *answer = context;
+  answer->endpoint->calls->describe_wait(session, answer->text);
+}
+
+// Answers a process that asks about a launch that this process has not made yet, and says where it
+// waits meanwhile. Takes the packet.
+static void router_answer_early(mp_endpoint_t *endpoint, uint64_t num_entered,
                                 mp_packet_t *packet) {
-  char text[128];
-  const int size =
-      num_entered == 0
-          ? snprintf(text, sizeof(text), "it has launched nothing on these devices yet")
-          : snprintf(text, sizeof(text), "its last launch on these devices was launch %" PRIu64,
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  if (num_entered == 0) {
+    mp_strbuf_puts(&text, "it has launched nothing on these devices yet");
+  } else {
+    mp_strbuf_printf(&text, "its last launch on these devices was launch %" PRIu64,
                      num_entered - 1);
+  }
+  mp_router_visit(endpoint, router_add_wait, &(router_answer_t){endpoint, &text});
   mp_envelope_t envelope = packet->envelope;
   envelope.words[0] = MP_PACKET_ANSWER;
   mp_payload_t *payload = NULL;
-  mp_status_t status = mp_payload_create(endpoint->router->world, (size_t)size, &payload);
+  mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) status = mp_payload_create(endpoint->router->world, text.size, &payload);
   if (status == NULL) {
-    memcpy(payload->data, text, (size_t)size);
+    memcpy(payload->data, mp_strbuf_text(&text), text.size);
     status = mp_world_send(endpoint->router->world, packet->from, &envelope, payload);
     mp_payload_release(payload);
   }
+  mp_strbuf_deinit(&text);
   mp_status_ignore(status);
   mp_packet_release(packet);
 }

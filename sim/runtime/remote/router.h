@@ -13,6 +13,7 @@
 
 #include "collectives/transport/world.h"
 #include "sim/base/status.h"
+#include "sim/base/str.h"
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_router_s mp_router_t;
@@ -80,6 +81,8 @@ typedef struct {
   void (*replace)(mp_session_t *session, uint32_t rank, mp_status_t why);
   // The launch fails with `error`, which is consumed.
   void (*poison)(mp_session_t *session, mp_status_t error);
+  // Appends where participants of this process wait for other processes, if they do.
+  void (*describe_wait)(mp_session_t *session, mp_strbuf_t *out);
   // True when some participants of this process were launched and are not done.
   bool (*is_moving)(mp_session_t *session);
   // True when all participants of this process were launched or refused.

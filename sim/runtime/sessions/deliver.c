@@ -176,6 +176,16 @@ static void deliver_replace(mp_session_t *session, uint32_t rank, mp_status_t wh
   deliver_fail_without(session, rank, why, true);
 }
 
+// Called for each launch of this process, when another process asks about one that has not come.
+static void deliver_describe_wait(mp_session_t *session, mp_strbuf_t *out) {
+  mp_lock(&session->lock);
+  if (session->error == NULL && mp_session_waits_for_peers(session)) {
+    mp_strbuf_puts(out, "; in another launch ");
+    mp_session_describe_own(session, out);
+  }
+  mp_unlock(&session->lock);
+}
+
 const mp_session_calls_t mp_session_calls = {
     .retain = mp_session_retain,
     .release = mp_session_release,
@@ -184,6 +194,7 @@ const mp_session_calls_t mp_session_calls = {
     .lose = deliver_lose,
     .replace = deliver_replace,
     .poison = mp_session_poison,
+    .describe_wait = deliver_describe_wait,
     .is_moving = mp_session_is_moving,
     .is_complete = mp_session_is_complete,
 };
