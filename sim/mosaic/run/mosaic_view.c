@@ -229,33 +229,51 @@ mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, const mp_mosaic
 
 // ---- copies ----
 
-// The view as a box of stored elements: the dimensions, and a last one if they are packed.
+// The view as a box of stored elements: the dimensions, and those of elements that are packed.
+enum { MOSAIC_VIEW_MAX_BOX = MP_MOSAIC_MAX_RANK + 3 };
 typedef struct {
   uint32_t rank, element;
-  int64_t dims[MP_MOSAIC_MAX_RANK + 2], strides[MP_MOSAIC_MAX_RANK + 2];
+  int64_t dims[MOSAIC_VIEW_MAX_BOX], strides[MOSAIC_VIEW_MAX_BOX];
 } box_t;
 
-static mp_status_t mosaic_view_box(const mp_mosaic_view_t *view, box_t *out) {
+static void mosaic_view_box_add(box_t *box, int64_t size, int64_t stride) {
+  box->dims[box->rank] = size;
+  box->strides[box->rank++] = stride;
+}
+
+static uint32_t mosaic_view_split_of(const mp_mosaic_view_t *view, uint32_t d) {
+  return view->split != 1 && d == view->split_dim ? view->split : 1;
+}
+
+static mp_status_t mosaic_view_box_dim(const mp_mosaic_view_t *view, const mp_mosaic_view_t *other,
+                                       uint32_t d, box_t *out) {
+  const uint32_t own = mosaic_view_split_of(view, d), theirs = mosaic_view_split_of(other, d);
+  const uint32_t split = own != 1 ? own : theirs;
+  if (split == 1) {
+    mosaic_view_box_add(out, view->dims[d], view->strides[d]);
+    return NULL;
+  }
+  if ((own != 1 && view->phase != 0) || view->dims[d] % split != 0 ||
+      (theirs != 1 && theirs != split)) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "a part of a packed memref that is not made of whole words");
+  }
+  const int64_t stride = view->strides[d];
+  mosaic_view_box_add(out, view->dims[d] / split, own != 1 ? stride : stride * split);
+  mosaic_view_box_add(out, split, own != 1 ? view->element : stride);
+  return NULL;
+}
+
+// In pieces that `other` has, too, which has the same dimensions.
+static mp_status_t mosaic_view_box(const mp_mosaic_view_t *view, const mp_mosaic_view_t *other,
+                                   box_t *out) {
+  const uint32_t pack = view->pack != 1 ? view->pack : other->pack;
   out->rank = 0;
-  out->element = view->element / view->pack;
+  out->element = view->element / pack;
   for (uint32_t d = 0; d < view->rank; ++d) {
-    out->dims[out->rank] = view->dims[d];
-    out->strides[out->rank] = view->strides[d];
-    if (view->split != 1 && d == view->split_dim) {
-      if (view->phase != 0 || view->dims[d] % view->split != 0) {
-        return mp_status_make(MP_UNIMPLEMENTED,
-                              "a part of a packed memref that is not made of whole words");
-      }
-      out->dims[out->rank++] /= view->split;
-      out->dims[out->rank] = view->split;
-      out->strides[out->rank] = view->element;
-    }
-    ++out->rank;
+    MP_RETURN_IF_ERROR(mosaic_view_box_dim(view, other, d, out));
   }
-  if (view->pack != 1) {
-    out->dims[out->rank] = view->pack;
-    out->strides[out->rank++] = view->pack_step;
-  }
+  if (pack != 1) mosaic_view_box_add(out, pack, view->pack != 1 ? view->pack_step : out->element);
   return NULL;
 }
 
@@ -305,12 +323,12 @@ static void mosaic_view_join(const mp_mosaic_view_t *view, uint32_t *to) {
 
 mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void *vector) {
   box_t box;
-  int64_t strides[MP_MOSAIC_MAX_RANK + 2];
+  int64_t strides[MOSAIC_VIEW_MAX_BOX];
   if (mosaic_view_joins_rows(view)) {
     mosaic_view_join(view, vector);
     return NULL;
   }
-  MP_RETURN_IF_ERROR(mosaic_view_box(view, &box));
+  MP_RETURN_IF_ERROR(mosaic_view_box(view, view, &box));
   mosaic_view_dense_strides(&box, strides);
   mosaic_view_box_copy(&box, vector, strides, view->base, box.strides);
   return NULL;
@@ -318,8 +336,8 @@ mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void *vector) {
 
 mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vector) {
   box_t box;
-  int64_t strides[MP_MOSAIC_MAX_RANK + 2];
-  MP_RETURN_IF_ERROR(mosaic_view_box(view, &box));
+  int64_t strides[MOSAIC_VIEW_MAX_BOX];
+  MP_RETURN_IF_ERROR(mosaic_view_box(view, view, &box));
   mosaic_view_dense_strides(&box, strides);
   mosaic_view_box_copy(&box, view->base, box.strides, vector, strides);
   return NULL;
@@ -327,13 +345,14 @@ mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vecto
 
 mp_status_t mp_mosaic_view_copy(const mp_mosaic_view_t *to, const mp_mosaic_view_t *from) {
   box_t a, b;
-  MP_RETURN_IF_ERROR(mosaic_view_box(to, &a));
-  MP_RETURN_IF_ERROR(mosaic_view_box(from, &b));
-  bool is_same = a.rank == b.rank && a.element == b.element;
-  for (uint32_t d = 0; is_same && d < a.rank; ++d) is_same = a.dims[d] == b.dims[d];
+  bool is_same = to->rank == from->rank && to->element == from->element &&
+                 (to->pack == from->pack || to->pack == 1 || from->pack == 1);
+  for (uint32_t d = 0; is_same && d < to->rank; ++d) is_same = to->dims[d] == from->dims[d];
   if (!is_same) {
     return mp_status_make(MP_INVALID_ARGUMENT, "both sides of the copy have different sizes");
   }
+  MP_RETURN_IF_ERROR(mosaic_view_box(to, from, &a));
+  MP_RETURN_IF_ERROR(mosaic_view_box(from, to, &b));
   mosaic_view_box_copy(&a, to->base, a.strides, from->base, b.strides);
   return NULL;
 }

@@ -1,0 +1,65 @@
+// DMAs of Mosaic kernels between memory that is seen as other element types.
+#include <stdlib.h>
+
+#include "tests/unit/mosaic/mosaic_bench.h"
+
+#define ANY(type) "memref<" type ", #tpu.memory_space<any>>"
+#define SEMAPHORE "memref<!tpu.dma_semaphore, #tpu.memory_space<semaphore_mem>>"
+#define BITCAST_DMA(x, y, bitcast, from, to, type)                                            \
+  MODULE("%x: " ANY(x) ", %y: " ANY(y) ", %s: " SEMAPHORE, ANY(x) ", " ANY(y) ", " SEMAPHORE, \
+         bitcast OP                                                                           \
+         "tpu.enqueue_dma\"(" from ", " to                                                    \
+         ", %s) {operandSegmentSizes = array<i32: 1, 0, 1, 1, 0, 0>} : (" ANY(type) ", " ANY( \
+             type) ", " SEMAPHORE ") -> ()\n" OP "tpu.wait_dma2\"(%s, " from ", " to          \
+                   ") {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (" SEMAPHORE        \
+                   ", " ANY(type) ", " ANY(type) ") -> ()\n",                                 \
+         ", scratch_operands = 1 : i64")
+#define BITCAST(name, of, from, to) \
+  name " = " OP "tpu.memref_bitcast\"(" of ") : (" ANY(from) ") -> " ANY(to) "\n"
+
+#define WORDS  "4x128xi32"
+#define HALVES "8x128xi16"
+
+// Rows 2i and 2i + 1 of halves are the low and the high ones of row i of words.
+static void check_words(const uint32_t *words, const uint16_t *halves) {
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 128; ++j) {
+      const uint32_t low = halves[2 * i * 128 + j], high = halves[(2 * i + 1) * 128 + j];
+      assert_int_equal(words[i * 128 + j], low | high << 16);
+    }
+  }
+}
+
+static void check_dma(const char *text, bool is_of_words) {
+  bench_t bench;
+  bench_begin(&bench);
+  const int64_t x_rows = is_of_words ? 4 : 8, y_rows = is_of_words ? 8 : 4;
+  bench_operand(&bench, is_of_words ? MP_DTYPE_S32 : MP_DTYPE_S16, x_rows, 128);
+  bench_result(&bench, is_of_words ? MP_DTYPE_S16 : MP_DTYPE_S32, y_rows, 128);
+  assert_ok(bench_compile(&bench, text));
+  void *x = counting(512), *y = counting(512);
+  memset(y, 0, 2048);
+  for (int i = 0; i < 1024; ++i) ((uint16_t *)x)[i] = (uint16_t)(i * 7 + 3);
+  assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y}));
+  is_of_words ? check_words(x, y) : check_words(y, x);
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
+static void test_bitcast_dma(void **state) {
+  (void)state;
+  check_dma(BITCAST_DMA(WORDS, HALVES, BITCAST("%b", "%x", WORDS, HALVES), "%b", "%y", HALVES),
+            true);
+  check_dma(BITCAST_DMA(WORDS, HALVES, BITCAST("%b", "%y", HALVES, WORDS), "%x", "%b", WORDS),
+            true);
+  check_dma(BITCAST_DMA(HALVES, WORDS, BITCAST("%b", "%y", WORDS, HALVES), "%x", "%b", HALVES),
+            false);
+  check_dma(BITCAST_DMA(HALVES, WORDS, BITCAST("%b", "%x", HALVES, WORDS), "%b", "%y", WORDS),
+            false);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bitcast_dma)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
