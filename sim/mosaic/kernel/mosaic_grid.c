@@ -198,6 +198,12 @@ static void mosaic_grid_unset(grid_t *grid) {
   }
 }
 
+static size_t mosaic_grid_array_bytes(const mp_mosaic_window_t *window) {
+  size_t bytes = mp_mosaic_element_bytes(&window->type);
+  for (uint32_t d = 0; d < window->type.rank; ++d) bytes *= (size_t)window->dims[d];
+  return bytes;
+}
+
 static void mosaic_grid_copy_aliases(const grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
@@ -205,9 +211,17 @@ static void mosaic_grid_copy_aliases(const grid_t *grid) {
     if (!window->is_result || window->alias < 0) continue;
     const void *from = grid->call->operands[window->alias];
     void *to = grid->call->results[window->array];
-    size_t bytes = mp_mosaic_element_bytes(&window->type);
-    for (uint32_t d = 0; d < window->type.rank; ++d) bytes *= (size_t)window->dims[d];
-    if (from != to) memcpy(to, from, bytes);
+    if (from != to) memcpy(to, from, mosaic_grid_array_bytes(window));
+  }
+}
+
+static void mosaic_grid_fill_results(const grid_t *grid) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    const mp_mosaic_window_t *window = &kernel->windows[w];
+    if (!window->fills) continue;
+    mp_mosaic_unset(&window->type, grid->call->results[window->array],
+                    mosaic_grid_array_bytes(window));
   }
 }
 
@@ -219,6 +233,7 @@ mp_status_t mp_mosaic_grid_run(const mp_kernel_t *base, const mp_kernel_call_t *
   MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(&grid));
   if (base->num_parts == 1) {
     mosaic_grid_copy_aliases(&grid);
+    mosaic_grid_fill_results(&grid);
   } else {
     mp_part_range(kernel->parallel_steps, base->num_parts, call->part, &begin, &end);
   }

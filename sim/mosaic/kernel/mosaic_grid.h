@@ -25,6 +25,10 @@ typedef struct {
   bool is_copied;                    // blocks are never used where they are
   bool is_element;                   // the index counts elements instead of blocks
   bool is_constant;                  // a result whose index is the same in all parts
+  bool is_array;                     // the argument is an array in VMEM or SMEM, not a copy of it
+  bool is_kept;                      // a result's block holds what the array has: revisit_mode any
+  bool fills;                        // a result that is unset before the first step
+  bool unsets;                       // a result whose blocks are unset when the grid comes to them
   bool has_entry;                    // else the index is 0 in each dimension
   mp_mosaic_entry_t entry;           // index of the grid -> index of the block
   int64_t pad[MP_MOSAIC_MAX_RANK];   // is_element: elements before the array

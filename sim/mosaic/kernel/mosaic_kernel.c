@@ -115,6 +115,7 @@ static mp_status_t mosaic_kernel_compile(mp_mosaic_maker_t *maker) {
   MP_RETURN_IF_ERROR(mp_mosaic_compile_func(c, maker->func, &kernel->main));
   MP_RETURN_IF_ERROR(mp_mosaic_make_windows(maker));
   MP_RETURN_IF_ERROR(mosaic_kernel_set_program(maker));
+  MP_RETURN_IF_ERROR(mp_mosaic_make_fills(maker));
   MP_RETURN_IF_ERROR(mp_mosaic_make_parts(maker));
   kernel->kernel.scratch_bytes = mp_mosaic_state_bytes(&kernel->program) + kernel->part_bytes;
   return NULL;

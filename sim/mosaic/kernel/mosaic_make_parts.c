@@ -14,8 +14,7 @@ static bool mosaic_make_parts_is_parallel(const mp_mosaic_maker_t *maker, uint32
   return item->kind == MP_MOSAIC_STRING && mp_str_is(item->str, "parallel");
 }
 
-static bool mosaic_make_parts_reads_memory(const mp_mosaic_program_t *program,
-                                           const mp_mosaic_entry_t *entry) {
+bool mp_mosaic_reads_memory(const mp_mosaic_program_t *program, const mp_mosaic_entry_t *entry) {
   for (uint32_t i = entry->begin; program->instructions[i].kind != MP_MOSAIC_DO_RETURN; ++i) {
     if (program->instructions[i].kind == MP_MOSAIC_DO_LOAD_SCALAR) return true;
   }
@@ -30,8 +29,8 @@ static bool mosaic_make_parts_are_refused(const mp_mosaic_maker_t *maker) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     if (window->alias >= 0) return true;
     if (!window->is_result) continue;
-    if (window->is_whole ||
-        (window->has_entry && mosaic_make_parts_reads_memory(&kernel->program, &window->entry))) {
+    if (window->is_whole || window->is_kept || window->fills ||
+        (window->has_entry && mp_mosaic_reads_memory(&kernel->program, &window->entry))) {
       return true;
     }
   }

@@ -107,6 +107,35 @@ static mp_status_t mosaic_make_windows_kind(const mp_mosaic_maker_t *maker,
   return NULL;
 }
 
+// A block of a result is its own memory between two visits, unless revisit_mode is "any": then it
+// begins as what the array holds. How many buffers a block has makes no difference.
+static mp_status_t mosaic_make_windows_read_modes(const mp_mosaic_maker_t *maker,
+                                                  const mp_mosaic_named_t *item,
+                                                  mp_mosaic_window_t *window) {
+  static const char *const plain[] = {"transform_indices", "window_bounds", "window_kind"};
+  for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); ++i) {
+    if (mp_str_is(item->name, plain[i])) return NULL;
+  }
+  const mp_mosaic_attr_t *mode = item->value;
+  if (mode->kind == MP_MOSAIC_DIALECT && mode->list.count == 1) mode = mode->list.items[0].value;
+  const bool is_word = mode->kind == MP_MOSAIC_STRING;
+  const bool is_pipeline = mp_str_is(item->name, "pipeline_mode");
+  if (is_pipeline && is_word &&
+      (mp_str_is(mode->str, "synchronous") || mp_str_is(mode->str, "double_buffered"))) {
+    return NULL;
+  }
+  const bool is_revisit = mp_str_is(item->name, "revisit_mode");
+  const bool is_any = is_word && mp_str_is(mode->str, "any");
+  if (is_revisit && (is_any || (is_word && mp_str_is(mode->str, "immediate")))) {
+    window->is_kept = is_any && window->is_result;
+    return NULL;
+  }
+  return mp_mosaic_maker_error(maker, "%.*s%s%.*s of the window of argument %u is not supported",
+                               MP_STR_ARG(item->name), is_word ? " " : "",
+                               is_word ? (int)mode->str.size : 0, is_word ? mode->str.data : "",
+                               window->arg);
+}
+
 // ---- a window ----
 
 static bool mosaic_make_windows_is_unblocked(mp_mosaic_space_t space) {
@@ -137,6 +166,28 @@ static mp_status_t mosaic_make_windows_array(const mp_mosaic_maker_t *maker,
   return NULL;
 }
 
+// core_map sees arrays that lie in VMEM or SMEM themselves: its windows have no bounds, and their
+// index is 0 throughout.
+static bool mosaic_make_windows_is_array(const mp_mosaic_attr_t *params,
+                                         const mp_mosaic_window_t *window) {
+  const mp_mosaic_attr_t *indices = NULL;
+  if (params != NULL) {
+    indices = mp_mosaic_attr(params->list.items, params->list.count, "transform_indices");
+    if (mp_mosaic_attr(params->list.items, params->list.count, "window_bounds") != NULL) {
+      return false;
+    }
+  }
+  if (indices != NULL && indices->kind != MP_MOSAIC_MAP) return false;
+  for (uint32_t d = 0; indices != NULL && d < indices->map->num_results; ++d) {
+    const mp_mosaic_affine_t *index = indices->map->results[d];
+    if (index->kind != MP_MOSAIC_AFFINE_CONSTANT || index->value != 0) return false;
+  }
+  for (uint32_t d = 0; d < window->type.rank; ++d) {
+    if (window->type.dims[d] != window->dims[d]) return false;
+  }
+  return !window->is_element;
+}
+
 static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
                                             const mp_mosaic_attr_t *params,
                                             mp_mosaic_window_t *window) {
@@ -147,6 +198,9 @@ static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
   if (params != NULL) {
     indices = mp_mosaic_attr(params->list.items, params->list.count, "transform_indices");
     kind = mp_mosaic_attr(params->list.items, params->list.count, "window_kind");
+    for (uint32_t i = 0; i < params->list.count; ++i) {
+      MP_RETURN_IF_ERROR(mosaic_make_windows_read_modes(maker, &params->list.items[i], window));
+    }
   }
   window->view = maker->kernel->main.args[window->arg];
   window->alias = -1;
@@ -155,10 +209,35 @@ static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
   if (window->is_whole) window->bytes = 0;
   MP_RETURN_IF_ERROR(mosaic_make_windows_array(maker, window));
   if (indices != NULL) MP_RETURN_IF_ERROR(mosaic_make_windows_entry(maker, indices, window));
-  return mosaic_make_windows_kind(maker, kind, window);
+  MP_RETURN_IF_ERROR(mosaic_make_windows_kind(maker, kind, window));
+  window->is_array = mosaic_make_windows_is_array(params, window);
+  return NULL;
 }
 
 // ---- results that begin as operands ----
+
+static bool mosaic_make_windows_is_accessed(const mp_mosaic_compiler_t *c, uint32_t arg) {
+  if (c->written[arg]) return true;
+  for (uint32_t i = 0; i < c->code.count; ++i) {
+    const mp_mosaic_instruction_t *in = &c->code.items[i];
+    const bool is_load = in->kind == MP_MOSAIC_DO_LOAD || in->kind == MP_MOSAIC_DO_LOAD_SCALAR;
+    if (is_load && in->target == arg) return true;
+  }
+  return false;
+}
+
+// A kernel that writes an array through the operand: the result is the same memory. If it used both
+// arguments, they would be memory of their own to its compiler.
+static void mosaic_make_windows_share(const mp_mosaic_maker_t *maker, mp_mosaic_window_t *operand,
+                                      mp_mosaic_window_t *result) {
+  const mp_mosaic_compiler_t *c = maker->compiler;
+  if (!operand->is_array || !result->is_array || !c->written[operand->arg] ||
+      mosaic_make_windows_is_accessed(c, result->arg)) {
+    return;
+  }
+  operand->is_whole = result->is_whole = true;
+  operand->bytes = result->bytes = 0;
+}
 
 static void mosaic_make_windows_set_aliases(const mp_mosaic_maker_t *maker) {
   mp_mosaic_kernel_t *kernel = maker->kernel;
@@ -172,6 +251,7 @@ static void mosaic_make_windows_set_aliases(const mp_mosaic_maker_t *maker) {
       if (window->is_result || window->array != (uint32_t)result->alias) continue;
       window->alias = result->array;
       window->is_copied = true;
+      mosaic_make_windows_share(maker, window, result);
     }
   }
 }

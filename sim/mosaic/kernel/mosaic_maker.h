@@ -19,6 +19,10 @@ MP_NODISCARD mp_status_t mp_mosaic_make_windows(mp_mosaic_maker_t *maker);
 // An error about the function.
 MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
     mp_mosaic_maker_error(const mp_mosaic_maker_t *maker, const char *format, ...);
+// Decides which results are unset before the kernel, or block by block.
+MP_NODISCARD mp_status_t mp_mosaic_make_fills(mp_mosaic_maker_t *maker);
+// Whether a function reads memory.
+bool mp_mosaic_reads_memory(const mp_mosaic_program_t *program, const mp_mosaic_entry_t *entry);
 // Decides how the grid is divided into parts.
 MP_NODISCARD mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker);
 

@@ -108,10 +108,12 @@ mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window, const int64_
   state->block.is_copy = window->is_copied || !is_inside || !mosaic_window_is_one_piece(window);
   if (!state->block.is_copy) {
     view->base = state->array + mosaic_window_strides(window, starts, strides);
+    if (window->unsets) mp_mosaic_unset(&window->type, view->base, window->bytes);
     return NULL;
   }
   view->base = state->copy;
-  if (window->is_result) return NULL;
+  if (window->unsets) mp_mosaic_unset(&window->type, state->copy, window->bytes);
+  if (window->is_result && !window->is_kept) return NULL;
   if (!is_inside) mp_mosaic_unset(&window->type, state->copy, window->bytes);
   mosaic_window_copy(window, starts, state, false);
   return NULL;
