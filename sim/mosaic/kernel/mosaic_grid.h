@@ -27,6 +27,7 @@ typedef struct {
   bool is_constant;                  // a result whose index is the same in all parts
   bool is_array;                     // the argument is an array in VMEM or SMEM, not a copy of it
   bool is_kept;                      // a result's block holds what the array has: revisit_mode any
+  uint32_t num_buffers;              // of a block on a TPU; 0: not said
   bool fills;                        // a result that is unset before the first step
   bool unsets;                       // a result whose blocks are unset when the grid comes to them
   bool has_entry;                    // else the index is 0 in each dimension

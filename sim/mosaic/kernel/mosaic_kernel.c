@@ -115,6 +115,7 @@ static mp_status_t mosaic_kernel_compile(mp_mosaic_maker_t *maker) {
   MP_RETURN_IF_ERROR(mp_mosaic_compile_func(c, maker->func, &kernel->main));
   MP_RETURN_IF_ERROR(mp_mosaic_make_windows(maker));
   MP_RETURN_IF_ERROR(mosaic_kernel_set_program(maker));
+  MP_RETURN_IF_ERROR(mp_mosaic_make_capacity(maker));
   MP_RETURN_IF_ERROR(mp_mosaic_make_fills(maker));
   MP_RETURN_IF_ERROR(mp_mosaic_make_parts(maker));
   kernel->kernel.scratch_bytes = mp_mosaic_state_bytes(&kernel->program) + kernel->part_bytes;
@@ -140,13 +141,14 @@ static mp_status_t mosaic_kernel_set_in_place(mp_mosaic_maker_t *maker) {
 }
 
 mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
-                                     const mp_mosaic_module_t *module,
+                                     const mp_mosaic_module_t *module, int64_t vmem_limit,
                                      const mp_kernel_t **out_kernel) {
   mp_mosaic_compiler_t compiler = {.arena = arena, .module = module};
   mp_mosaic_maker_t maker = {.arena = arena,
                              .call = op,
                              .func = mosaic_kernel_find(module),
                              .compiler = &compiler,
+                             .vmem_limit = vmem_limit,
                              .kernel = MP_ARENA_NEW(arena, mp_mosaic_kernel_t)};
   MP_RETURN_IF_NULL(maker.kernel);
   if (maker.func == NULL) return mp_op_error(op, MP_INVALID_ARGUMENT, "the module is empty");
@@ -168,8 +170,9 @@ mp_status_t mp_mosaic_make_kernel(mp_arena_t *arena, const mp_op_t *op,
   if (status == NULL && call.has_communication) {
     status = mp_status_make(MP_UNIMPLEMENTED, "kernels that communicate are not supported");
   }
-  status = status == NULL ? mp_mosaic_make_kernel_of(arena, op, call.module, out_kernel)
-                          : mp_op_error_at(op, status);
+  status = status == NULL
+               ? mp_mosaic_make_kernel_of(arena, op, call.module, call.vmem_limit_bytes, out_kernel)
+               : mp_op_error_at(op, status);
   mp_mosaic_module_release(call.module);
   return status;
 }

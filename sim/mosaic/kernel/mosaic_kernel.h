@@ -17,9 +17,11 @@ bool mp_mosaic_is_call(const mp_op_t *op);
 // Reads the call's module, and compiles it.
 MP_KERNEL_MAKER(mp_mosaic_make_kernel);
 
-// The same, of a verified module, which may be released afterwards.
+// The same, of a verified module, which may be released afterwards. `vmem_limit`:
+// the bytes of VMEM that the kernel may have; 0: those of the largest TPU.
 MP_NODISCARD mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
                                                   const mp_mosaic_module_t *module,
+                                                  int64_t vmem_limit,
                                                   const mp_kernel_t **out_kernel);
 
 #endif  // MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_KERNEL_H_

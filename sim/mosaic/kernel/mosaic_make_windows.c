@@ -108,7 +108,7 @@ static mp_status_t mosaic_make_windows_kind(const mp_mosaic_maker_t *maker,
 }
 
 // A block of a result is its own memory between two visits, unless revisit_mode is "any": then it
-// begins as what the array holds. How many buffers a block has makes no difference.
+// begins as what the array holds. How many buffers a block has changes no value.
 static mp_status_t mosaic_make_windows_read_modes(const mp_mosaic_maker_t *maker,
                                                   const mp_mosaic_named_t *item,
                                                   mp_mosaic_window_t *window) {
@@ -122,6 +122,7 @@ static mp_status_t mosaic_make_windows_read_modes(const mp_mosaic_maker_t *maker
   const bool is_pipeline = mp_str_is(item->name, "pipeline_mode");
   if (is_pipeline && is_word &&
       (mp_str_is(mode->str, "synchronous") || mp_str_is(mode->str, "double_buffered"))) {
+    window->num_buffers = mp_str_is(mode->str, "synchronous") ? 1 : 2;
     return NULL;
   }
   const bool is_revisit = mp_str_is(item->name, "revisit_mode");

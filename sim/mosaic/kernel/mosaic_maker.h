@@ -11,6 +11,7 @@ typedef struct {
   const mp_mosaic_func_t *func;
   mp_mosaic_compiler_t *compiler;
   mp_mosaic_kernel_t *kernel;
+  int64_t vmem_limit;  // 0: not set
   uint32_t num_dynamic, num_prefetched, num_scratch;
 } mp_mosaic_maker_t;
 
@@ -21,6 +22,8 @@ MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
     mp_mosaic_maker_error(const mp_mosaic_maker_t *maker, const char *format, ...);
 // Decides which results are unset before the kernel, or block by block.
 MP_NODISCARD mp_status_t mp_mosaic_make_fills(mp_mosaic_maker_t *maker);
+// Whether VMEM and SMEM suffice: RESOURCE_EXHAUSTED.
+MP_NODISCARD mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker);
 // Whether a function reads memory.
 bool mp_mosaic_reads_memory(const mp_mosaic_program_t *program, const mp_mosaic_entry_t *entry);
 // Decides how the grid is divided into parts.

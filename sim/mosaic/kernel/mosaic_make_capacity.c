@@ -1,0 +1,160 @@
+// Whether a kernel's blocks and scratch memory fit in VMEM and SMEM.
+//
+// The count is a lower bound: a compiler adds spilled registers. A block has two buffers if it
+// changes with the steps of the grid, unless its window says how many. The program does not know
+// the described chip: without a limit of its own, a kernel may need what the largest TPU has.
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/str.h"
+#include "sim/kernels/shape.h"
+#include "sim/mosaic/kernel/mosaic_maker.h"
+
+enum {
+  MOST_VMEM = 192 << 20,
+  MOST_SMEM = 1 << 20,
+  LANES = 128,
+  MOST_NAMED = 16,  // memories in a message
+};
+
+typedef struct {
+  const mp_mosaic_maker_t *maker;
+  mp_mosaic_space_t space;
+  mp_mosaic_state_t *state;
+  int64_t bytes;       // so far
+  uint32_t num_named;  // in `text`
+  mp_strbuf_t text;
+} count_t;
+
+// ---- sizes ----
+
+// In VMEM the last dimension consists of whole rows of lanes.
+static int64_t mosaic_make_capacity_size(const mp_mosaic_type_t *type) {
+  const int64_t most = INT64_C(1) << 40;
+  int64_t count = 0;
+  if (type->kind != MP_MOSAIC_MEMREF || type->element != MP_MOSAIC_NUMBER ||
+      !mp_mosaic_num_elements(type, &count)) {
+    return 0;
+  }
+  const int64_t last = type->rank == 0 ? 1 : type->dims[type->rank - 1];
+  if (count > most) count = most;
+  if (type->space == MP_MOSAIC_SPACE_VMEM && last > 0) {
+    count = count / last * ((last + LANES - 1) / LANES * LANES);
+  }
+  return count * mp_dtype_bits(type->dtype) / 8;
+}
+
+// What regions need at the same time; consecutive ones reuse memory.
+static int64_t mosaic_make_capacity_block(const mp_mosaic_block_t *block, mp_mosaic_space_t space) {
+  int64_t own = 0, most = 0;
+  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) {
+    if (op->code == MP_MOSAIC_ALLOCA && op->results[0].type->space == space) {
+      own += mosaic_make_capacity_size(op->results[0].type);
+    }
+    for (uint32_t i = 0; i < op->num_regions; ++i) {
+      const int64_t inner =
+          op->regions[i] == NULL ? 0 : mosaic_make_capacity_block(op->regions[i], space);
+      if (inner > most) most = inner;
+    }
+  }
+  return own + most;
+}
+
+// ---- buffers ----
+
+static bool mosaic_make_capacity_changes(const count_t *count, const mp_mosaic_window_t *window) {
+  const mp_mosaic_kernel_t *kernel = count->maker->kernel;
+  int64_t first[MP_MOSAIC_MAX_RANK], next[MP_MOSAIC_MAX_RANK];
+  for (uint32_t d = 0; d < kernel->rank; ++d) {
+    int64_t step[MP_MOSAIC_MAX_GRID] = {0};
+    if (kernel->bounds[d] >= 0 && kernel->bounds[d] <= 1) continue;
+    if (mp_mosaic_reads_memory(&kernel->program, &window->entry)) return true;
+    mp_status_t status = mp_mosaic_window_index(kernel, window, step, count->state, first);
+    step[d] = 1;
+    if (status == NULL) {
+      status = mp_mosaic_window_index(kernel, window, step, count->state, next);
+    }
+    if (status != NULL) {  // the step will say so
+      mp_status_ignore(status);
+      return false;
+    }
+    if (memcmp(first, next, window->type.rank * sizeof(*first)) != 0) return true;
+  }
+  return false;
+}
+
+static int64_t mosaic_make_capacity_buffers(const count_t *count,
+                                            const mp_mosaic_window_t *window) {
+  if (window->num_buffers != 0) return window->num_buffers;
+  return window->has_entry && mosaic_make_capacity_changes(count, window) ? 2 : 1;
+}
+
+// ---- counting ----
+
+static void mosaic_make_capacity_add(count_t *count, const char *what, uint32_t number,
+                                     int64_t bytes, int64_t buffers) {
+  if (bytes == 0) return;
+  count->bytes += bytes * buffers;
+  if (count->num_named++ >= MOST_NAMED) return;
+  mp_strbuf_printf(&count->text, "%s%s", count->num_named == 1 ? "" : ", ", what);
+  if (number != MP_MOSAIC_NONE) mp_strbuf_printf(&count->text, " %u", number);
+  mp_strbuf_printf(&count->text, " %lld", (long long)bytes);
+  if (buffers > 1) mp_strbuf_printf(&count->text, " x %lld buffers", (long long)buffers);
+}
+
+static void mosaic_make_capacity_count(count_t *count) {
+  const mp_mosaic_kernel_t *kernel = count->maker->kernel;
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    const mp_mosaic_window_t *window = &kernel->windows[w];
+    if (window->is_whole || window->type.space != count->space) continue;
+    mosaic_make_capacity_add(count, window->is_result ? "result" : "operand", window->array,
+                             mosaic_make_capacity_size(&window->type),
+                             mosaic_make_capacity_buffers(count, window));
+  }
+  for (uint32_t i = 0; i < kernel->num_locals; ++i) {
+    const mp_mosaic_local_t *local = &kernel->locals[i];
+    if (local->type.space != count->space) continue;
+    const bool is_scratch = local->operand == MP_MOSAIC_NONE;
+    mosaic_make_capacity_add(count, is_scratch ? "scratch argument" : "operand",
+                             is_scratch ? local->arg : local->operand,
+                             mosaic_make_capacity_size(&local->type), 1);
+  }
+  mosaic_make_capacity_add(count, "scoped memory", MP_MOSAIC_NONE,
+                           mosaic_make_capacity_block(count->maker->func->body, count->space), 1);
+}
+
+static mp_status_t mosaic_make_capacity_refuse(const count_t *count, int64_t limit) {
+  MP_RETURN_IF_ERROR(mp_strbuf_status(&count->text));
+  return mp_status_make(MP_RESOURCE_EXHAUSTED,
+                        "Mosaic function '%s' needs %lld bytes of %s, of which it may have %lld: "
+                        "%s%s",
+                        count->maker->kernel->name, (long long)count->bytes,
+                        count->space == MP_MOSAIC_SPACE_VMEM ? "VMEM" : "SMEM", (long long)limit,
+                        mp_strbuf_text(&count->text), count->num_named > MOST_NAMED ? ", ..." : "");
+}
+
+static mp_status_t mosaic_make_capacity_check(const mp_mosaic_maker_t *maker,
+                                              mp_mosaic_space_t space, int64_t limit,
+                                              mp_mosaic_state_t *state) {
+  count_t count = {.maker = maker, .space = space, .state = state};
+  mp_strbuf_init(&count.text);
+  mosaic_make_capacity_count(&count);
+  mp_status_t status = count.bytes > limit ? mosaic_make_capacity_refuse(&count, limit) : NULL;
+  mp_strbuf_deinit(&count.text);
+  return status;
+}
+
+mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker) {
+  const int64_t asked = maker->vmem_limit;
+  const int64_t limit = asked > 0 && asked < MOST_VMEM ? asked : MOST_VMEM;
+  char *memory = mp_aligned_malloc(64, mp_mosaic_state_bytes(&maker->kernel->program));
+  MP_RETURN_IF_NULL(memory);
+  mp_mosaic_state_t state;
+  mp_mosaic_state_init(&maker->kernel->program, memory, &state);
+  mp_status_t status = mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_VMEM, limit, &state);
+  if (status == NULL) {
+    status = mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_SMEM, MOST_SMEM, &state);
+  }
+  mp_free(memory);
+  return status;
+}

@@ -1,0 +1,81 @@
+// Kernels that need more VMEM or SMEM than they may have.
+#include "tests/unit/mosaic/mosaic_bench.h"
+
+#define SPACED(type, space) "memref<" type ", #tpu.memory_space<" space ">>"
+#define FIXED               "transform_indices = affine_map<(d0) -> (0, 0)>"
+#define WINDOWS(n, modes) \
+  ", iteration_bounds = array<i64: " n ">, window_params = [{" ROWS "}, {" ROWS modes "}]"
+
+static mp_status_t compile_with(const char *text, int64_t vmem_limit) {
+  bench_t bench;
+  bench_begin(&bench);
+  bench.vmem_limit = vmem_limit;
+  bench_operand(&bench, MP_DTYPE_F32, 32, 128);
+  bench_result(&bench, MP_DTYPE_F32, 32, 128);
+  mp_status_t status = bench_compile(&bench, text);
+  bench_end(&bench);
+  return status;
+}
+
+#define COPY ZERO LOAD("%a", "%x") STORE("%a", "%y")
+
+// Blocks have 4 KiB, in two buffers each if there is more than one step.
+static void test_blocks(void **state) {
+  (void)state;
+  assert_ok(compile_with(MODULE(ARGS, TYPES, COPY, WINDOWS("4", "")), 16384));
+  assert_status(
+      compile_with(MODULE(ARGS, TYPES, COPY, WINDOWS("4", "")), 16383), MP_RESOURCE_EXHAUSTED,
+      "Mosaic function 'k' needs 16384 bytes of VMEM, of which it may have 16383: operand "
+      "0 4096 x 2 buffers, result 0 4096 x 2 buffers");
+  assert_ok(compile_with(MODULE(ARGS, TYPES, COPY, WINDOWS("1", "")), 8192));
+  assert_ok(compile_with(
+      MODULE(ARGS, TYPES, COPY, WINDOWS("4", ", pipeline_mode = #tpu.pipeline_mode<synchronous>")),
+      12288));
+  assert_status(
+      compile_with(MODULE(ARGS, TYPES, COPY,
+                          WINDOWS("4", ", pipeline_mode = #tpu.pipeline_mode<synchronous>")),
+                   12287),
+      MP_RESOURCE_EXHAUSTED, "needs 12288 bytes");
+  assert_ok(compile_with(MODULE(ARGS, TYPES, COPY, GRID("4", "arbitrary", FIXED)), 12288));
+}
+
+// Rows of scratch memory are padded to 128 lanes. Regions that follow each other reuse memory.
+#define ALLOCA(type)                                               \
+  OP "tpu.region\"() ({\n%m = " OP                                 \
+     "memref.alloca\"() {operandSegmentSizes = array<i32: 0, 0>} " \
+     ": () -> " SPACED(type, "vmem") "\n" OP "tpu.yield\"() : () -> ()\n}) : () -> ()\n"
+
+static void test_scratch(void **state) {
+  (void)state;
+  const char *text =
+      MODULE(ARGS ", %s: " SPACED("8x1xf32", "vmem"), TYPES ", " SPACED("8x1xf32", "vmem"),
+             COPY ALLOCA("8x128xf32") ALLOCA("16x128xbf16"),
+             ", scratch_operands = 1 : i64" GRID("1", "arbitrary", ROWS));
+  assert_ok(compile_with(text, 16384));
+  assert_status(compile_with(text, 16383), MP_RESOURCE_EXHAUSTED,
+                "scratch argument 3 4096, scoped memory 4096");
+}
+
+static void test_most(void **state) {
+  (void)state;
+  assert_status(compile_with(MODULE(ARGS ", %s: " SPACED("393217x128xf32", "vmem"),
+                                    TYPES ", " SPACED("393217x128xf32", "vmem"), COPY,
+                                    ", scratch_operands = 1 : i64" GRID("1", "arbitrary", ROWS)),
+                             0),
+                MP_RESOURCE_EXHAUSTED, "of VMEM, of which it may have 201326592");
+  assert_status(compile_with(MODULE(ARGS ", %s: " SPACED("262145xi32", "smem"),
+                                    TYPES ", " SPACED("262145xi32", "smem"), COPY,
+                                    ", scratch_operands = 1 : i64" GRID("1", "arbitrary", ROWS)),
+                             0),
+                MP_RESOURCE_EXHAUSTED,
+                "needs 1048580 bytes of SMEM, of which it may have 1048576: scratch argument 3");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_scratch),
+      cmocka_unit_test(test_most),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
