@@ -146,6 +146,9 @@ ELSEWHERE = {
     "processes/test_mpirun_launches.py::test_different_reductions_and_types_do_not_meet",
   (PAGES + "frameworks.md", "pl.pallas_call(kernel, ..., interpret=pltpu.InterpretParams("):
     "pallas/test_pallas.py::test_a_copy_that_nothing_waits_for_shows_in_the_interpreter",
+  (PAGES + "processes.md", "export MINIPOD_TIME=model MINIPOD_VALUES=shapes"):
+    "processes/test_absent.py::test_times_and_memory_are_those_of_all_processes",
+  (PAGES + "torch_tpu.md", "export MINIPOD_TIME=model MINIPOD_VALUES=shapes"): "torch_tpu/test_torch_tpu_only.py::test_256_ranks",
   (PAGES + "cookbook/pytorch.md", "import torch"): "pytorch/test_torch_first_steps.py::test_the_page",
   (PAGES + "cookbook/pytorch.md", "PJRT_DEVICE=MINIPOD python train.py"): "pytorch/test_torch_first_steps.py::test_the_page",
 }
@@ -155,6 +158,7 @@ BY_HAND = {
   ("tools/torch_tpu/README.md",
    "MINIPOD_TOPOLOGY=v6e:1x1 MINIPOD_DUMP=dump tools/torch_tpu/databases.py run ops.jsonl"):
     "an hour, with the packages of tools/test --torch-tpu",
+  ("tools/mosaic/README.md", "pip install flatbuffers"): "minutes; random/test_random_mosaic.py has a small corpus",
   ("README.md", "tools/demo"): "sets up a machine; tools/test is what runs this test",
   ("README.md", "pip install '.[jax]'"): "builds a wheel: tools/roots.py does, test_wheel.py has a smaller one",
   (PAGES + "first_steps.md", "apt install gcc cmake ninja-build"): "packages: see test_packages",
