@@ -68,7 +68,7 @@ static bool mosaic_make_capacity_changes(const count_t *count, const mp_mosaic_w
   for (uint32_t d = 0; d < kernel->rank; ++d) {
     int64_t step[MP_MOSAIC_MAX_GRID] = {0};
     if (kernel->bounds[d] >= 0 && kernel->bounds[d] <= 1) continue;
-    if (mp_mosaic_reads_memory(&kernel->program, &window->entry)) return true;
+    if (mp_mosaic_reads_memory(kernel, &window->entry)) return true;
     mp_status_t status = mp_mosaic_window_index(kernel, window, step, count->state, first);
     step[d] = 1;
     if (status == NULL) {
@@ -151,6 +151,7 @@ mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker) {
   MP_RETURN_IF_NULL(memory);
   mp_mosaic_state_t state;
   mp_mosaic_state_init(&maker->kernel->program, memory, &state);
+  state.bounds = maker->kernel->bounds;
   mp_status_t status = mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_VMEM, limit, &state);
   if (status == NULL) {
     status = mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_SMEM, MOST_SMEM, &state);

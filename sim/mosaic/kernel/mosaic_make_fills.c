@@ -129,7 +129,7 @@ static mp_status_t mosaic_make_fills_try_steps(const mp_mosaic_kernel_t *kernel,
     if (__builtin_mul_overflow(blocks, mosaic_make_fills_blocks(window, d), &blocks)) return NULL;
   }
   if (steps > MOST_STEPS || blocks > steps || !window->has_entry ||
-      mp_mosaic_reads_memory(&kernel->program, &window->entry)) {
+      mp_mosaic_reads_memory(kernel, &window->entry)) {
     return NULL;
   }
   const size_t bytes = mp_mosaic_state_bytes(&kernel->program);
@@ -137,6 +137,7 @@ static mp_status_t mosaic_make_fills_try_steps(const mp_mosaic_kernel_t *kernel,
   MP_RETURN_IF_NULL(memory);
   mp_mosaic_state_t state;
   mp_mosaic_state_init(&kernel->program, memory, &state);
+  state.bounds = kernel->bounds;
   bool *seen = (bool *)(memory + bytes);
   memset(seen, 0, (size_t)blocks + 1);
   *out_covers = mosaic_make_fills_walk(kernel, window, &state, steps, blocks, seen);

@@ -14,9 +14,24 @@ static bool mosaic_make_parts_is_parallel(const mp_mosaic_maker_t *maker, uint32
   return item->kind == MP_MOSAIC_STRING && mp_str_is(item->str, "parallel");
 }
 
-bool mp_mosaic_reads_memory(const mp_mosaic_program_t *program, const mp_mosaic_entry_t *entry) {
-  for (uint32_t i = entry->begin; program->instructions[i].kind != MP_MOSAIC_DO_RETURN; ++i) {
-    if (program->instructions[i].kind == MP_MOSAIC_DO_LOAD_SCALAR) return true;
+static bool mosaic_make_parts_is_known(const mp_mosaic_kernel_t *kernel,
+                                       const mp_mosaic_instruction_t *in) {
+  switch (in->kind) {
+    case MP_MOSAIC_DO_LOAD:
+    case MP_MOSAIC_DO_LOAD_SCALAR:
+    case MP_MOSAIC_DO_SIZE:
+      return false;
+    case MP_MOSAIC_DO_BOUND:
+      return kernel->bounds[in->value] != MP_MOSAIC_DYNAMIC;
+    default:
+      return true;
+  }
+}
+
+bool mp_mosaic_reads_memory(const mp_mosaic_kernel_t *kernel, const mp_mosaic_entry_t *entry) {
+  const mp_mosaic_instruction_t *in = &kernel->program.instructions[entry->begin];
+  for (; in->kind != MP_MOSAIC_DO_RETURN; ++in) {
+    if (!mosaic_make_parts_is_known(kernel, in)) return true;
   }
   return false;
 }
@@ -30,7 +45,7 @@ static bool mosaic_make_parts_are_refused(const mp_mosaic_maker_t *maker) {
     if (window->alias >= 0) return true;
     if (!window->is_result) continue;
     if (window->is_whole || window->is_kept || window->fills ||
-        (window->has_entry && mp_mosaic_reads_memory(&kernel->program, &window->entry))) {
+        (window->has_entry && mp_mosaic_reads_memory(kernel, &window->entry))) {
       return true;
     }
   }
@@ -101,6 +116,7 @@ mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker) {
   MP_RETURN_IF_NULL(memory);
   mp_mosaic_state_t state;
   mp_mosaic_state_init(&kernel->program, memory, &state);
+  state.bounds = kernel->bounds;
   mp_status_t status = mosaic_make_parts_find(maker, &state);
   mp_free(memory);
   if (status == NULL) mosaic_make_parts_set(kernel);

@@ -24,8 +24,9 @@ MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
 MP_NODISCARD mp_status_t mp_mosaic_make_fills(mp_mosaic_maker_t *maker);
 // Whether VMEM and SMEM suffice: RESOURCE_EXHAUSTED.
 MP_NODISCARD mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker);
-// Whether a function reads memory.
-bool mp_mosaic_reads_memory(const mp_mosaic_program_t *program, const mp_mosaic_entry_t *entry);
+// Whether an index depends on memory, or on a dynamic bound of the grid. Others can be computed
+// when the kernel is made, with its bounds.
+bool mp_mosaic_reads_memory(const mp_mosaic_kernel_t *kernel, const mp_mosaic_entry_t *entry);
 // Decides how the grid is divided into parts.
 MP_NODISCARD mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker);
 

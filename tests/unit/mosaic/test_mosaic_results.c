@@ -93,6 +93,22 @@ static void test_revisits(void **state) {
   free(y);
 }
 
+// ---- blocks in an order that the grid's bounds determine ----
+
+#define LAST_FIRST                                                                               \
+  "module attributes {stable_mosaic.version = 13 : i64} {\n" OP                                  \
+  "func.func\"() ({\n^bb0(%i: i32):\n%n = " OP                                                   \
+  "tpu.iteration_bound\"() {dim = 0 : i32} : () -> i32\n%o = " OP                                \
+  "arith.constant\"() {value = 1 : i32} : () -> i32\n%f = " OP                                   \
+  "arith.constant\"() {value = 0 : i32} : () -> i32\n%l = " OP                                   \
+  "arith.subi\"(%n, %o) : (i32, i32) -> i32\n%r = " OP                                           \
+  "arith.subi\"(%l, %i) : (i32, i32) -> i32\n" OP                                                \
+  "func.return\"(%r, %f) : (i32, i32) -> ()\n}) {function_type = (i32) -> (i32, i32), sym_name " \
+  "= \"t\"} : () -> ()\n" OP "func.func\"() ({\n^bb0(" ARGS "):\n" ZERO LOAD("%a", "%x")         \
+      STORE("%a", "%y") RETURN                                                                   \
+      "}) {function_type = (" TYPES ") -> (), sym_name = \"k\"" PARALLEL WINDOWS(                \
+          "2", "{transform_indices = @t}, {transform_indices = @t}") "} : () -> ()\n}\n"
+
 // ---- what is never written ----
 
 // Two blocks, of which the kernel writes `written` values; the others are unset.
@@ -136,6 +152,7 @@ static void test_unwritten(void **state) {
       MODULE(ARGS, TYPES, COPY,
              PARALLEL WINDOWS("2", "{" AT("d0 floordiv 2") "}, {" AT("d0 floordiv 2") "}")),
       1, 1024);
+  check_written(LAST_FIRST, 2, 2048);
 }
 
 int main(void) {
