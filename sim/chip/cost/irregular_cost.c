@@ -9,37 +9,9 @@
 #include "sim/chip/rules/chip_policy.h"
 #include "sim/work/foreign_text.h"
 
-typedef double (*irregular_cost_t)(const mp_chip_t *chip, const mp_op_t *op);
-
-static irregular_cost_t irregular_cost_by_class(const mp_op_t *op) {
-  static const irregular_cost_t rows[MP_WORK_CLASS_COUNT] = {
-      [MP_WORK_GATHER] = mp_gather_seconds, [MP_WORK_SCATTER] = mp_scatter_seconds,
-      [MP_WORK_SORT] = mp_sort_seconds,     [MP_WORK_FFT] = mp_fft_seconds,
-      [MP_WORK_LINALG] = mp_linalg_seconds, [MP_WORK_FOREIGN] = mp_foreign_seconds,
-      [MP_WORK_WINDOW] = mp_window_seconds,
-  };
-  mp_work_t work;
-  mp_work_of_op(op, &work);
-  return rows[work.work_class];
-}
-
-bool mp_irregular_seconds(const mp_chip_t *chip, const mp_op_t *op, double *out_seconds) {
-  if (op->code == MP_OP_FUSION || mp_chip_fusion_is_selection(&chip->figures, op)) return false;
-  // A scatter of one window is a dynamic_update_slice.
-  if (mp_vmem_is_known(chip) && mp_chip_fusion_sets_window(op)) return false;
-  const irregular_cost_t cost = op->code == MP_OP_REVERSE ? mp_reverse_seconds
-                                : op->code == MP_OP_SLICE || op->code == MP_OP_PAD
-                                    ? mp_strided_seconds
-                                    : irregular_cost_by_class(op);
-  if (cost == NULL) return false;
-  *out_seconds = cost(chip, op);
-  MP_ASSERT(*out_seconds >= 0 && isfinite(*out_seconds));
-  return true;
-}
-
 // ---- windows ----
 
-double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+static double irregular_cost_of_window(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_chip_figures_t *figures = &chip->figures;
   mp_work_t work;
   mp_work_of_op(op, &work);
@@ -93,7 +65,7 @@ static double irregular_cost_fft_factors(double length) {
   return ceil(log(length) / log(FACTOR) - 1e-9);
 }
 
-double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+static double irregular_cost_of_fft(const mp_chip_t *chip, const mp_op_t *op) {
   enum { OTHERWISE = 4 };
   mp_work_t work;
   mp_work_of_op(op, &work);
@@ -176,7 +148,7 @@ static double irregular_cost_between_blocks(const mp_chip_t *chip, double column
 }
 
 // Columns one after the other, and matmuls of blocks in full precision.
-double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+static double irregular_cost_of_linalg(const mp_chip_t *chip, const mp_op_t *op) {
   enum { EXACT_PASSES = 6, MATRICES_AT_ONCE = 8 };
   const mp_type_t *type = op->num_operands == 0 ? NULL : op->operands[0]->type;
   if (type == NULL || !mp_type_is_tensor(type) || type->rank == 0) return 0;
@@ -190,4 +162,37 @@ double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double rate = chip->flops[MP_FLOP_F32] / (chip->f32_by_bf16 ? EXACT_PASSES : 1);
   return fmin(columns, rows) * irregular_cost_steps(op) * step * fmax(batch / at_once, 1) +
          irregular_cost_between_blocks(chip, fmin(columns, rows)) + work.vector_flops / rate;
+}
+
+// ---- which formula ----
+
+typedef double (*irregular_cost_t)(const mp_chip_t *chip, const mp_op_t *op);
+
+static irregular_cost_t irregular_cost_by_class(const mp_op_t *op) {
+  static const irregular_cost_t rows[MP_WORK_CLASS_COUNT] = {
+      [MP_WORK_GATHER] = mp_gather_seconds,
+      [MP_WORK_SCATTER] = mp_scatter_seconds,
+      [MP_WORK_SORT] = mp_sort_seconds,
+      [MP_WORK_FFT] = irregular_cost_of_fft,
+      [MP_WORK_LINALG] = irregular_cost_of_linalg,
+      [MP_WORK_FOREIGN] = mp_foreign_seconds,
+      [MP_WORK_WINDOW] = irregular_cost_of_window,
+  };
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  return rows[work.work_class];
+}
+
+bool mp_irregular_seconds(const mp_chip_t *chip, const mp_op_t *op, double *out_seconds) {
+  if (op->code == MP_OP_FUSION || mp_chip_fusion_is_selection(&chip->figures, op)) return false;
+  // A scatter of one window is a dynamic_update_slice.
+  if (mp_vmem_is_known(chip) && mp_chip_fusion_sets_window(op)) return false;
+  const irregular_cost_t cost = op->code == MP_OP_REVERSE ? mp_reverse_seconds
+                                : op->code == MP_OP_SLICE || op->code == MP_OP_PAD
+                                    ? mp_strided_seconds
+                                    : irregular_cost_by_class(op);
+  if (cost == NULL) return false;
+  *out_seconds = cost(chip, op);
+  MP_ASSERT(*out_seconds >= 0 && isfinite(*out_seconds));
+  return true;
 }

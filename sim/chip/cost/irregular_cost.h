@@ -19,10 +19,6 @@ double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op);
 // Sorts lines of `line` elements, `count` in all, of so many arrays.
 double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays);
-// irregular_cost.c.
-double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op);
-double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op);
-double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op);
 // foreign_cost.c: a custom_call that is an attention kernel (attention_cost.h), or that states its
 // cost in its backend_config, as Pallas kernels do; else 0.
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op);

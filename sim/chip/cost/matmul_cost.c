@@ -23,8 +23,9 @@ static bool matmul_cost_has_unit(mp_dtype_t dtype) {
   return mp_dtype_is_float(dtype) || (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) <= 8);
 }
 
-// On the matrix unit with the cheaper operand in it, or on the vector unit if that is faster.
-double mp_matmul_plain_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
+// Of a chip with described rates only: on the matrix unit with the cheaper operand in it, or on the
+// vector unit if that is faster; without the latency of the kernel.
+static double matmul_cost_plain(const mp_chip_t *chip, const mp_work_matmul_t *matmul) {
   const double flops = 2 * matmul->batch * matmul->m * matmul->n * matmul->k;
   const double on_vector =
       flops * matmul->passes * mp_work_weight(matmul->dtype) / chip->vector_flops;
@@ -45,7 +46,7 @@ double mp_matmul_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel
   const bool has_unit = matmul_cost_has_unit(kernel->matmul->dtype);
   if (has_unit && mp_matmul_has_windows(chip)) return mp_matmul_tpu_seconds(chip, kernel);
   if (has_unit && mp_matmul_has_waves(chip)) return mp_matmul_gpu_seconds(chip, kernel);
-  const double seconds = mp_matmul_plain_seconds(chip, kernel->matmul);
+  const double seconds = matmul_cost_plain(chip, kernel->matmul);
   const double beside = fmax(kernel->vector_seconds, kernel->bytes / chip->memory_bandwidth);
   return fmax(seconds, beside) / kernel->efficiency + chip->op_latency;
 }

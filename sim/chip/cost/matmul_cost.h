@@ -38,9 +38,6 @@ double mp_matmul_seconds(const mp_chip_t *chip, const mp_matmul_kernel_t *kernel
 
 // ---- by kind of chip; without the bytes and the vector work of what is fused ----
 
-// Of a chip with described rates only; without the latency of the kernel.
-double mp_matmul_plain_seconds(const mp_chip_t *chip, const mp_work_matmul_t *matmul);
-
 // The described bandwidth of HBM; parameters are shares of it.
 static inline double mp_matmul_bandwidth(const mp_chip_t *chip) {
   return chip->memory_bandwidth / mp_figure_or(chip->figures.memory_share, 1);

@@ -71,7 +71,7 @@ static double vector_cost_elementwise(const mp_chip_t *chip, const mp_op_t *op, 
 }
 
 // A function on elements, the region of a reduction for example; at least one operation.
-double mp_vector_region_operations(const mp_chip_t *chip, const mp_block_t *region, double times) {
+static double vector_cost_of_region(const mp_chip_t *chip, const mp_block_t *region, double times) {
   double sum = 0;
   for (const mp_op_t *op = region->first; op != NULL; op = op->next) {
     if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) sum += vector_cost_elementwise(chip, op, times);
@@ -94,8 +94,7 @@ static double vector_cost_operations(const mp_chip_t *chip, const mp_op_t *op) {
     return COMPARES_AND_SELECTS * mp_chip_fusion_op_count(op);
   }
   if (op->code == MP_OP_REDUCE) {
-    return mp_vector_region_operations(chip, op->regions[0],
-                                       vector_cost_count(op->operands[0]->type));
+    return vector_cost_of_region(chip, op->regions[0], vector_cost_count(op->operands[0]->type));
   }
   mp_work_t work;
   mp_work_of_op(op, &work);

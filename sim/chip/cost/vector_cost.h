@@ -8,9 +8,6 @@
 #include "sim/chip/cost/chip.h"
 #include "sim/chip/fuse/chip_fusion.h"
 
-// The simple operations of a function on elements, such as a reduction's; at least one per element.
-double mp_vector_region_operations(const mp_chip_t *chip, const mp_block_t *region, double times);
-
 // The seconds of an op on the vector unit; 0 for matmuls, and for ops that only move elements.
 double mp_vector_seconds(const mp_chip_t *chip, const mp_op_t *op);
 

@@ -49,7 +49,8 @@ mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
 
 // ---- which unit runs the gather ----
 
-double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup) {
+// The bytes of the table in the layout that the gather reads.
+static double lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup) {
   return mp_work_bytes_of(op->operands[0]->type) * lookup->padding;
 }
 
@@ -63,7 +64,7 @@ bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op) {
   const mp_lookup_t lookup = mp_lookup_of_gather(op);
   const mp_type_t *type = op->operands[0]->type;
   if (!lookup.is_row || lookup.slices <= figures->gather_apart) return false;
-  if (mp_dtype_bits(type->dtype) < 32 && mp_lookup_form_bytes(op, &lookup) <= narrow_least) {
+  if (mp_dtype_bits(type->dtype) < 32 && lookup_form_bytes(op, &lookup) <= narrow_least) {
     return false;
   }
   return mp_chip_fusion_op_count(op) < 2 * mp_chip_fusion_value_count(op->operands[0]) &&

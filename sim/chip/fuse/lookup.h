@@ -22,7 +22,4 @@ mp_lookup_t mp_lookup_of_gather(const mp_op_t *op);
 // Whether SparseCores run the gather, from HBM to HBM.
 bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op);
 
-// The bytes of the table in the layout that the gather reads.
-double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup);
-
 #endif  // MINIPOD_SIM_CHIP_FUSE_LOOKUP_H_

@@ -40,7 +40,7 @@ bool mp_chip_rule_is_pass(mp_chip_rule_t rule) {
   return g_rules[rule].is_pass;
 }
 
-void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule) {
+static void chip_rules_put_off(mp_chip_figures_t *figures, mp_chip_rule_t rule) {
   MP_ASSERT(rule < MP_CHIP_RULE_COUNT);
   figures->rules.off[(uint32_t)rule / 64] |= (uint64_t)1 << (rule % 64);
 }
@@ -48,7 +48,7 @@ void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule) {
 static mp_status_t chip_rules_switch_off(mp_str_t name, mp_chip_figures_t *figures) {
   for (int rule = 0; rule < MP_CHIP_RULE_COUNT; ++rule) {
     if (!mp_str_is(name, g_names[rule])) continue;
-    mp_chip_rule_switch_off(figures, (mp_chip_rule_t)rule);
+    chip_rules_put_off(figures, (mp_chip_rule_t)rule);
     return NULL;
   }
   const char *nearest = mp_str_nearest(name, g_names, MP_CHIP_RULE_COUNT);

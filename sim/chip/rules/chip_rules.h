@@ -38,8 +38,6 @@ const char *mp_chip_rule_pass(mp_chip_rule_t rule);
 const char *mp_chip_rule_meaning(mp_chip_rule_t rule);
 bool mp_chip_rule_is_pass(mp_chip_rule_t rule);
 
-// Switches a rule off.
-void mp_chip_rule_switch_off(mp_chip_figures_t *figures, mp_chip_rule_t rule);
 // Switches off the rules of a list "a,b". INVALID_ARGUMENT for an unknown name; the message has the
 // nearest one.
 MP_NODISCARD mp_status_t mp_chip_rules_without(mp_str_t names, mp_chip_figures_t *in_out_figures);

@@ -67,8 +67,6 @@ MP_NODISCARD mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t 
 
 // Finds the uses of all values.
 MP_NODISCARD mp_status_t mp_chip_find_uses(mp_chip_builder_t *b);
-// The uses of a value; NULL: no op reads it.
-const mp_chip_uses_t *mp_chip_use_of(const mp_chip_builder_t *b, const mp_value_t *value);
 // The bytes that an op copies before it updates its operands in place.
 double mp_chip_bytes_kept(const mp_chip_builder_t *b, const mp_op_t *op);
 // Add copies: of initial values before a loop, of carried values at the end of each iteration, of

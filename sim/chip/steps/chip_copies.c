@@ -34,7 +34,9 @@ mp_status_t mp_chip_find_uses(mp_chip_builder_t *b) {
   return mp_block_walk(b->c->program->partitioned->main->body, chip_copies_note_uses, b);
 }
 
-const mp_chip_uses_t *mp_chip_use_of(const mp_chip_builder_t *b, const mp_value_t *value) {
+// The uses of a value; NULL: no op reads it.
+static const mp_chip_uses_t *chip_copies_use_of(const mp_chip_builder_t *b,
+                                                const mp_value_t *value) {
   const mp_chip_uses_t *use;
   MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(value), use);
   return use;
@@ -42,7 +44,7 @@ const mp_chip_uses_t *mp_chip_use_of(const mp_chip_builder_t *b, const mp_value_
 
 static bool chip_copies_is_last_use(const mp_chip_builder_t *b, const mp_value_t *root,
                                     const mp_op_t *op) {
-  const mp_chip_uses_t *use = mp_chip_use_of(b, root);
+  const mp_chip_uses_t *use = chip_copies_use_of(b, root);
   return use == NULL || use->last <= op->id;
 }
 
@@ -200,7 +202,7 @@ static mp_status_t chip_copies_land(mp_chip_builder_t *b, const mp_op_t *termina
   const int32_t argument = b->c->program->results[i].alias;
   if (argument < 0) return NULL;
   const mp_value_t *taken = &terminator->parent->args[argument];
-  const mp_chip_uses_t *use = mp_chip_use_of(b, taken);
+  const mp_chip_uses_t *use = chip_copies_use_of(b, taken);
   if (use == NULL || mp_chip_fusion_is_sent_from(value, taken)) return NULL;
   return mp_chip_add_copy(b, terminator, 2 * bytes);
 }

@@ -45,25 +45,6 @@ mp_dtype_t mp_translate_unsigned(mp_dtype_t dtype) {
   }
 }
 
-mp_dtype_t mp_translate_signed(mp_dtype_t dtype) {
-  switch (mp_dtype_bits(dtype)) {
-    case 2:
-      return MP_DTYPE_S2;
-    case 4:
-      return MP_DTYPE_S4;
-    case 8:
-      return MP_DTYPE_S8;
-    case 16:
-      return MP_DTYPE_S16;
-    case 32:
-      return MP_DTYPE_S32;
-    case 64:
-      return MP_DTYPE_S64;
-    default:
-      return dtype;
-  }
-}
-
 mp_value_t *mp_translate_is_nan(mp_shlo_t *hlo, mp_value_t *x) {
   return mp_shlo_compare(hlo, MP_CMP_NE, x, x);
 }

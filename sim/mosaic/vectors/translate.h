@@ -27,9 +27,8 @@ MP_NODISCARD mp_status_t mp_translate_matmul(const mp_translate_t *t);
 MP_NODISCARD mp_status_t mp_translate_refuse(const mp_translate_t *t);
 // Whether x is a NaN.
 mp_value_t *mp_translate_is_nan(mp_shlo_t *hlo, mp_value_t *x);
-// The unsigned type of the same size, and the signed one.
+// The unsigned type of the same size.
 mp_dtype_t mp_translate_unsigned(mp_dtype_t dtype);
-mp_dtype_t mp_translate_signed(mp_dtype_t dtype);
 // The words of an attribute such as #vector.kind<add>: the first one; "" if there is none.
 mp_str_t mp_translate_word(const mp_mosaic_op_t *op, const char *name);
 // The integers of an attribute: a list, or an array of integers.
