@@ -5,8 +5,11 @@
 
 #include "sim/ir/print/print_parts.h"
 
-// Constants of more elements than MAX_LISTED_ELEMENTS are written as hexadecimal bytes.
-enum { MAX_LISTED_ELEMENTS = 100, MAX_DIGITS = 17 };
+// Constants of more elements are written as hexadecimal bytes. For booleans these are an eighth of
+// a byte each in older versions of MLIR (PyTorch/XLA 2.9 has one), and a byte in newer ones, which
+// refuse each other's: a list is the same in all.
+enum { MAX_LISTED_ELEMENTS = 100, MAX_LISTED_BOOLEANS = 1 << 22 };
+enum { MAX_DIGITS = 17 };
 // The bytes that a number takes as text, at most.
 enum { MAX_NUMBER = 64 };
 
@@ -174,12 +177,14 @@ void mp_print_elements(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf
   const mp_type_t *type = attr->u.dense.type;
   size_t element_size = mp_dtype_size(type->dtype);
   size_t count = element_size == 0 ? 0 : attr->u.dense.size / element_size;
+  const size_t most_listed =
+      type->dtype == MP_DTYPE_BOOL ? MAX_LISTED_BOOLEANS : MAX_LISTED_ELEMENTS;
   mp_strbuf_puts(out, "dense<");
   if (count == 1)
     print_number_element(type->dtype, attr->u.dense.data, out);
   else if (elide_elements > 0 && count > elide_elements)
     mp_strbuf_puts(out, "...");
-  else if (count > MAX_LISTED_ELEMENTS)
+  else if (count > most_listed)
     print_number_hex(attr->u.dense.data, attr->u.dense.size, out);
   else
     print_number_list(type, attr->u.dense.data, count, out);
