@@ -173,3 +173,25 @@ void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out) {
   }
   if (found.name == NULL && found.file == NULL) mp_strbuf_puts(out, "unknown location");
 }
+
+mp_status_t mp_loc_verror(mp_status_code_t code, const char *op, const mp_loc_t *loc,
+                          mp_str_t within, const char *format, va_list args) {
+  mp_status_t plain = mp_status_vmake(code, format, args);
+  if (plain == mp_status_out_of_memory()) return plain;  // must keep its own code
+  mp_strbuf_t where;
+  mp_strbuf_init(&where);
+  if (loc != NULL && loc->kind != MP_LOC_UNKNOWN) {
+    mp_strbuf_puts(&where, ", ");
+    mp_loc_describe(loc, &where);
+  }
+  if (within.size != 0) {
+    mp_strbuf_puts(&where, " (");
+    mp_strbuf_put_visible(&where, within);
+    mp_strbuf_putc(&where, ')');
+  }
+  mp_status_t full =
+      mp_status_make(code, "%s [%s%s]", mp_status_message(plain), op, mp_strbuf_text(&where));
+  mp_strbuf_deinit(&where);
+  mp_status_release(plain);
+  return full;
+}

@@ -2,9 +2,11 @@
 #ifndef MINIPOD_SIM_IR_LOC_H_
 #define MINIPOD_SIM_IR_LOC_H_
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/base/status.h"
 #include "sim/base/str.h"
 
 typedef enum {
@@ -57,5 +59,11 @@ bool mp_loc_count(const mp_loc_t *loc, uint64_t *room);
 // folder of packages: `dot_general at train.py:12:7, in flax/nnx/nn/linear.py:422:8`. Appends
 // "unknown location" when there is neither; `loc` may be NULL. Control characters are escaped.
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out);
+
+// Makes an error about an op at a location, which may be unknown: "<message> [<op>, <location>]".
+// If `within`, the name of the op's function, is not empty, " (<within>)" follows the location.
+MP_NODISCARD MP_PRINTF(5, 0) mp_status_t
+    mp_loc_verror(mp_status_code_t code, const char *op, const mp_loc_t *loc, mp_str_t within,
+                  const char *format, va_list args);
 
 #endif  // MINIPOD_SIM_IR_LOC_H_

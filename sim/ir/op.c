@@ -247,20 +247,10 @@ mp_index_list_t mp_op_ints(const mp_op_t *op, mp_attr_name_t name) {
 mp_status_t mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  mp_status_t plain = mp_status_vmake(code, format, args);
+  mp_status_t status =
+      mp_loc_verror(code, mp_op_info(op->code)->name, op->loc, MP_STR(""), format, args);
   va_end(args);
-  if (plain == mp_status_out_of_memory()) return plain;  // must keep its own code
-  mp_strbuf_t where;
-  mp_strbuf_init(&where);
-  if (op->loc != NULL && op->loc->kind != MP_LOC_UNKNOWN) {
-    mp_strbuf_puts(&where, ", ");
-    mp_loc_describe(op->loc, &where);
-  }
-  mp_status_t full = mp_status_make(code, "%s [%s%s]", mp_status_message(plain),
-                                    mp_op_info(op->code)->name, mp_strbuf_text(&where));
-  mp_strbuf_deinit(&where);
-  mp_status_release(plain);
-  return full;
+  return status;
 }
 
 mp_status_t mp_op_error_at(const mp_op_t *op, mp_status_t status) {

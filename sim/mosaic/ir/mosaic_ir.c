@@ -72,27 +72,11 @@ static const mp_mosaic_func_t *mosaic_ir_func_of(const mp_mosaic_op_t *op) {
 
 mp_status_t mp_mosaic_op_error(const mp_mosaic_op_t *op, mp_status_code_t code, const char *format,
                                ...) {
+  const mp_mosaic_func_t *func = mosaic_ir_func_of(op);
   va_list args;
   va_start(args, format);
-  mp_status_t plain = mp_status_vmake(code, format, args);
+  mp_status_t status = mp_loc_verror(code, mp_mosaic_op_info(op->code)->name, op->loc,
+                                     func != NULL ? func->name : MP_STR(""), format, args);
   va_end(args);
-  if (plain == mp_status_out_of_memory()) return plain;  // must keep its own code
-  mp_strbuf_t where;
-  mp_strbuf_init(&where);
-  mp_strbuf_puts(&where, mp_mosaic_op_info(op->code)->name);
-  if (op->loc != NULL && op->loc->kind != MP_LOC_UNKNOWN) {
-    mp_strbuf_puts(&where, ", ");
-    mp_loc_describe(op->loc, &where);
-  }
-  const mp_mosaic_func_t *func = mosaic_ir_func_of(op);
-  if (func != NULL) {
-    mp_strbuf_puts(&where, " (");
-    mp_strbuf_put_visible(&where, func->name);
-    mp_strbuf_putc(&where, ')');
-  }
-  mp_status_t full =
-      mp_status_make(code, "%s [%s]", mp_status_message(plain), mp_strbuf_text(&where));
-  mp_strbuf_deinit(&where);
-  mp_status_release(plain);
-  return full;
+  return status;
 }
