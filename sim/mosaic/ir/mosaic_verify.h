@@ -86,6 +86,9 @@ MP_NODISCARD mp_status_t mp_mosaic_segments(const mp_mosaic_op_t *op, uint32_t c
 // The number of a dimension below `rank`.
 MP_NODISCARD mp_status_t mp_mosaic_check_dim(const mp_mosaic_op_t *op, const char *name,
                                              uint32_t rank, uint32_t *out_dim);
+// The list has dimensions below `rank`, each once; `name` is the attribute's.
+MP_NODISCARD mp_status_t mp_mosaic_check_dims(const mp_mosaic_op_t *op, const char *name,
+                                              mp_mosaic_ints_t dims, uint32_t rank);
 // Operands from `first` on are `count` scalars of integers.
 MP_NODISCARD mp_status_t mp_mosaic_check_indices(const mp_mosaic_op_t *op, uint32_t first,
                                                  uint32_t count);

@@ -49,14 +49,10 @@ static mp_status_t mosaic_verify_matmul_reduction(const mp_mosaic_op_t *op) {
                   "accumulator and result have different types");
   mp_mosaic_ints_t dims = {0};
   uint64_t gone = 0;
-  MP_MOSAIC_CHECK(op, mp_mosaic_ints(op, "reduction_dims", &dims) && in->rank <= 64,
-                  "reduction_dims is missing");
-  for (uint32_t i = 0; i < dims.count; ++i) {
-    const int64_t dim = mp_mosaic_int_at(dims, i);
-    MP_MOSAIC_CHECK(op, dim >= 0 && dim < in->rank && (gone >> dim & 1) == 0,
-                    "there is no dimension %lld, or it is given twice", (long long)dim);
-    gone |= UINT64_C(1) << dim;
-  }
+  MP_MOSAIC_CHECK(op, mp_mosaic_ints(op, "reduction_dims", &dims), "reduction_dims is missing");
+  MP_MOSAIC_CHECK(op, in->rank <= 64, "the rank %u is more than 64", in->rank);
+  MP_RETURN_IF_ERROR(mp_mosaic_check_dims(op, "reduction_dims", dims, in->rank));
+  for (uint32_t i = 0; i < dims.count; ++i) gone |= UINT64_C(1) << mp_mosaic_int_at(dims, i);
   return mosaic_verify_matmul_reduced(op, in, gone, out);
 }
 

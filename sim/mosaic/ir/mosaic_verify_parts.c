@@ -59,6 +59,19 @@ mp_status_t mp_mosaic_check_dim(const mp_mosaic_op_t *op, const char *name, uint
   return NULL;
 }
 
+mp_status_t mp_mosaic_check_dims(const mp_mosaic_op_t *op, const char *name, mp_mosaic_ints_t dims,
+                                 uint32_t rank) {
+  for (uint32_t i = 0; i < dims.count; ++i) {
+    const int64_t dim = mp_mosaic_int_at(dims, i);
+    MP_MOSAIC_CHECK(op, dim >= 0 && dim < rank, "%s: there is no dimension %lld", name,
+                    (long long)dim);
+    for (uint32_t j = 0; j < i; ++j)
+      MP_MOSAIC_CHECK(op, mp_mosaic_int_at(dims, j) != dim, "%s has dimension %lld twice", name,
+                      (long long)dim);
+  }
+  return NULL;
+}
+
 mp_status_t mp_mosaic_check_indices(const mp_mosaic_op_t *op, uint32_t first, uint32_t count) {
   MP_MOSAIC_CHECK(op, first <= op->num_operands && op->num_operands - first >= count,
                   "it has %u operands, %u indices are expected from operand %u on",

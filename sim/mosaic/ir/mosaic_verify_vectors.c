@@ -176,13 +176,10 @@ static mp_status_t mosaic_verify_vectors_transpose(const mp_mosaic_op_t *op) {
                       mp_mosaic_is_vector(out) && order.count == in->rank &&
                       out->rank == in->rank && mosaic_verify_vectors_same_dtype(op),
                   "permutation is missing or of the wrong length");
-  for (uint32_t i = 0; i < in->rank; ++i) {
-    const int64_t from = mp_mosaic_int_at(order, i);
-    MP_MOSAIC_CHECK(op, from >= 0 && from < in->rank && out->dims[i] == in->dims[from],
+  MP_RETURN_IF_ERROR(mp_mosaic_check_dims(op, "permutation", order, in->rank));
+  for (uint32_t i = 0; i < in->rank; ++i)
+    MP_MOSAIC_CHECK(op, out->dims[i] == in->dims[mp_mosaic_int_at(order, i)],
                     "dimension %u of the result has another size", i);
-    for (uint32_t j = 0; j < i; ++j)
-      MP_MOSAIC_CHECK(op, mp_mosaic_int_at(order, j) != from, "permutation is not one");
-  }
   return NULL;
 }
 
@@ -231,13 +228,7 @@ static mp_status_t mosaic_verify_vectors_iota(const mp_mosaic_op_t *op) {
   MP_MOSAIC_CHECK(
       op, mp_mosaic_ints(op, "dimensions", &dims) && dims.count > 0 && dims.count <= out->rank,
       "dimensions is missing or of the wrong length");
-  for (uint32_t i = 0; i < dims.count; ++i) {
-    const int64_t dim = mp_mosaic_int_at(dims, i);
-    MP_MOSAIC_CHECK(op, dim >= 0 && dim < out->rank, "there is no dimension %lld", (long long)dim);
-    for (uint32_t j = 0; j < i; ++j)
-      MP_MOSAIC_CHECK(op, mp_mosaic_int_at(dims, j) != dim, "a dimension is given twice");
-  }
-  return NULL;
+  return mp_mosaic_check_dims(op, "dimensions", dims, out->rank);
 }
 
 static mp_status_t mosaic_verify_vectors_rotate(const mp_mosaic_op_t *op) {
