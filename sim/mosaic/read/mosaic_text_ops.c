@@ -1,15 +1,10 @@
 // Ops, blocks and regions, in the generic form.
 #include "sim/mosaic/read/mosaic_text.h"
 
-typedef struct {
-  mp_token_t token;
-  uint32_t count;
-} result_name_t;
-
 // An op while it is read; the lists are in scratch.
 typedef struct {
   mp_token_t token;  // its name
-  MP_ARRAY(result_name_t) results;
+  mp_text_result_names_t results;
   MP_ARRAY(mp_mosaic_value_t *) operands;
   MP_ARRAY(mp_mosaic_block_t *) regions;
   mp_mosaic_items_t attrs;
@@ -18,25 +13,6 @@ typedef struct {
 } op_t;
 
 // ---- parts ----
-
-// %a, %b:2 =
-static mp_status_t mosaic_text_ops_read_results(mp_text_t *t, op_t *op) {
-  if (t->tok.kind != MP_TOKEN_VALUE) return NULL;
-  do {
-    result_name_t name = {t->tok, 1};
-    if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "a result '%name'");
-    mp_text_advance(t);
-    if (mp_text_accept(t, ':')) {
-      int64_t count;
-      MP_RETURN_IF_ERROR(mp_text_i64(t, &count));
-      if (count < 1 || count > INT32_MAX)
-        return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "a number of results from 1 on");
-      name.count = (uint32_t)count;
-    }
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &op->results, name));
-  } while (mp_text_accept(t, ','));
-  return mp_text_expect(t, '=');
-}
 
 static mp_status_t mosaic_text_ops_read_operands(mp_text_t *t, op_t *op) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
@@ -59,20 +35,6 @@ static mp_status_t mosaic_text_ops_read_regions(mp_text_t *t, op_t *op) {
   return mp_text_expect(t, ')');
 }
 
-// The location of an op without one is its place in the text.
-static mp_status_t mosaic_text_ops_read_loc(mp_text_t *t, op_t *op) {
-  MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &op->loc));
-  if (op->loc != NULL) return NULL;
-  mp_loc_t *loc = MP_ARENA_NEW(t->arena, mp_loc_t);
-  MP_RETURN_IF_NULL(loc);
-  *loc = (mp_loc_t){.kind = MP_LOC_FILE,
-                    .text = MP_STR("<mosaic>"),
-                    .line = op->token.line,
-                    .column = op->token.column};
-  op->loc = loc;
-  return NULL;
-}
-
 // "name"(%a) <{...}> ({...}) {...} : (T) -> T loc(...), from behind the name.
 static mp_status_t mosaic_text_ops_read_parts(mp_text_t *t, op_t *op) {
   MP_RETURN_IF_ERROR(mosaic_text_ops_read_operands(t, op));
@@ -87,7 +49,7 @@ static mp_status_t mosaic_text_ops_read_parts(mp_text_t *t, op_t *op) {
   MP_RETURN_IF_ERROR(mp_mosaic_text_sort(t, &op->token, &op->attrs));
   MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
   MP_RETURN_IF_ERROR(mp_mosaic_text_function(t, &op->type));
-  return mosaic_text_ops_read_loc(t, op);
+  return mp_text_loc_or_place(t, &op->token, MP_STR("<mosaic>"), &op->loc);
 }
 
 // ---- making the op ----
@@ -95,8 +57,8 @@ static mp_status_t mosaic_text_ops_read_parts(mp_text_t *t, op_t *op) {
 static mp_status_t mosaic_text_ops_check_types(mp_text_t *t, const op_t *op) {
   if (op->type->num_inputs != op->operands.count)
     return mp_text_error(t, &op->token, MP_INVALID_ARGUMENT,
-                         "an op has %u operands, %u types for them", op->operands.count,
-                         op->type->num_inputs);
+                         "%.*s has %u operands, but %u types for them", MP_STR_ARG(op->token.text),
+                         op->operands.count, op->type->num_inputs);
   for (uint32_t i = 0; i < op->operands.count; ++i) {
     if (mp_mosaic_type_equal(op->operands.items[i]->type, op->type->elements[i])) continue;
     mp_strbuf_t text;
@@ -104,8 +66,9 @@ static mp_status_t mosaic_text_ops_check_types(mp_text_t *t, const op_t *op) {
     mp_mosaic_type_print(op->operands.items[i]->type, &text);
     mp_strbuf_puts(&text, ", here ");
     mp_mosaic_type_print(op->type->elements[i], &text);
-    mp_status_t status = mp_text_error(t, &op->token, MP_INVALID_ARGUMENT,
-                                       "operand %u was defined as %s", i, mp_strbuf_text(&text));
+    mp_status_t status =
+        mp_text_error(t, &op->token, MP_INVALID_ARGUMENT, "operand %u of %.*s was defined as %s", i,
+                      MP_STR_ARG(op->token.text), mp_strbuf_text(&text));
     mp_strbuf_deinit(&text);
     return status;
   }
@@ -113,31 +76,22 @@ static mp_status_t mosaic_text_ops_check_types(mp_text_t *t, const op_t *op) {
 }
 
 static mp_status_t mosaic_text_ops_define(mp_text_t *t, const op_t *op, mp_mosaic_op_t *made) {
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < op->results.count; ++i) total += op->results.items[i].count;
-  if (op->results.count > 0 && total != made->num_results)
-    return mp_text_error(t, &op->token, MP_INVALID_ARGUMENT, "%llu results are named, %u exist",
-                         (unsigned long long)total, made->num_results);
   mp_mosaic_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_mosaic_value_t *, made->num_results);
   MP_RETURN_IF_NULL(values);
   for (uint32_t i = 0; i < made->num_results; ++i) values[i] = &made->results[i];
-  for (uint32_t i = 0, first = 0; i < op->results.count; ++i) {
-    const result_name_t *name = &op->results.items[i];
-    MP_RETURN_IF_ERROR(mp_text_define(t, &name->token, values + first, name->count));
-    first += name->count;
-  }
-  return NULL;
+  return mp_text_define_results(t, op->token.text, &op->results, values, made->num_results);
 }
 
 static mp_status_t mosaic_text_ops_read_op(mp_text_t *t, mp_mosaic_block_t *block) {
   op_t op = {0};
   mp_mosaic_op_t *made = NULL;
-  MP_RETURN_IF_ERROR(mosaic_text_ops_read_results(t, &op));
+  MP_RETURN_IF_ERROR(mp_text_result_names(t, &op.results));
   op.token = t->tok;
   if (t->tok.kind != MP_TOKEN_STRING) return mp_text_expected(t, "an op in the generic form");
   mp_mosaic_op_spec_t spec = {0};
   // The name is quoted. Names of ops have no escapes.
   const mp_str_t name = {t->tok.text.data + 1, t->tok.text.size - 2};
+  op.token.text = name;
   if (!mp_mosaic_opcode_from_name(name, &spec.code))
     return mp_text_error(t, &op.token, MP_UNIMPLEMENTED, "the op '%.*s' is not supported",
                          MP_STR_SHOWN(name, 100));

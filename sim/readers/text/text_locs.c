@@ -113,3 +113,16 @@ mp_status_t mp_text_optional_loc(mp_text_t *t, const mp_loc_t **loc) {
   MP_RETURN_IF_ERROR(text_locs_read_loc(t, loc));
   return mp_text_expect(t, ')');
 }
+
+mp_status_t mp_text_loc_or_place(mp_text_t *t, const mp_token_t *token, mp_str_t file,
+                                 const mp_loc_t **out_loc) {
+  *out_loc = NULL;
+  MP_RETURN_IF_ERROR(mp_text_optional_loc(t, out_loc));
+  if (*out_loc != NULL) return NULL;
+  mp_loc_t *loc = MP_ARENA_NEW(t->arena, mp_loc_t);
+  MP_RETURN_IF_NULL(loc);
+  *loc =
+      (mp_loc_t){.kind = MP_LOC_FILE, .text = file, .line = token->line, .column = token->column};
+  *out_loc = loc;
+  return NULL;
+}

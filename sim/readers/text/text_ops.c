@@ -156,51 +156,6 @@ static mp_status_t text_ops_find_op(mp_text_t *t, const mp_token_t *token, mp_st
                        MP_STR_ARG(name));
 }
 
-// ---- results ----
-
-typedef struct {
-  mp_token_t token;
-  uint32_t count;
-} result_name_t;
-typedef MP_ARRAY(result_name_t) result_names_t;
-
-// %a, %b:2 =
-static mp_status_t text_ops_read_result_names(mp_text_t *t, result_names_t *names) {
-  if (t->tok.kind != MP_TOKEN_VALUE) return NULL;
-  do {
-    result_name_t name = {t->tok, 1};
-    if (t->tok.kind != MP_TOKEN_VALUE) return mp_text_expected(t, "a result '%name'");
-    mp_text_advance(t);
-    if (mp_text_accept(t, ':')) {
-      int64_t count;
-      MP_RETURN_IF_ERROR(mp_text_i64(t, &count));
-      if (count < 1 || count > INT32_MAX)
-        return mp_text_error(t, &t->last, MP_INVALID_ARGUMENT, "a number of results from 1 on");
-      name.count = (uint32_t)count;
-    }
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, names, name));
-  } while (mp_text_accept(t, ','));
-  return mp_text_expect(t, '=');
-}
-
-static mp_status_t text_ops_define_results(mp_text_t *t, const mp_text_op_t *op,
-                                           const result_names_t *names, mp_value_t **values,
-                                           uint32_t num_values) {
-  const result_name_t *items = names->items;
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < names->count; ++i) total += items[i].count;
-  if (total != num_values && names->count > 0)
-    return mp_text_error(t, &items[0].token, MP_INVALID_ARGUMENT,
-                         "%llu results are named, '%.*s' has %u", (unsigned long long)total,
-                         MP_STR_ARG(op->token.text), num_values);
-  uint32_t first = 0;
-  for (uint32_t i = 0; i < names->count; ++i) {
-    MP_RETURN_IF_ERROR(mp_text_define(t, &items[i].token, &values[first], items[i].count));
-    first += items[i].count;
-  }
-  return NULL;
-}
-
 // ---- making the op ----
 
 static mp_status_t text_ops_check_operands(mp_text_t *t, const mp_text_op_t *op) {
@@ -225,18 +180,8 @@ static mp_status_t text_ops_check_operands(mp_text_t *t, const mp_text_op_t *op)
   return NULL;
 }
 
-// The location of an op without one: its place in the text.
-static mp_status_t text_ops_loc(mp_text_t *t, const mp_token_t *token, const mp_loc_t **out_loc) {
-  mp_loc_t *loc = MP_ARENA_NEW(t->arena, mp_loc_t);
-  MP_RETURN_IF_NULL(loc);
-  *loc = (mp_loc_t){
-      .kind = MP_LOC_FILE, .text = MP_STR("<text>"), .line = token->line, .column = token->column};
-  *out_loc = loc;
-  return NULL;
-}
-
 static mp_status_t text_ops_finish_identity(mp_text_t *t, const mp_text_op_t *op,
-                                            const result_names_t *names) {
+                                            const mp_text_result_names_t *names) {
   const mp_loc_t *loc = NULL;
   bool same = op->types.num_results == op->operands.count && op->regions.count == 0;
   for (uint32_t i = 0; same && i < op->types.num_results; ++i)
@@ -245,11 +190,11 @@ static mp_status_t text_ops_finish_identity(mp_text_t *t, const mp_text_op_t *op
     return mp_text_error(t, &op->token, MP_UNIMPLEMENTED, "%.*s changes the type of a value",
                          MP_STR_ARG(op->token.text));
   MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &loc));
-  return text_ops_define_results(t, op, names, op->operands.items, op->operands.count);
+  return mp_text_define_results(t, op->token.text, names, op->operands.items, op->operands.count);
 }
 
 static mp_status_t text_ops_finish_op(mp_text_t *t, const mp_text_op_t *op,
-                                      const result_names_t *names, mp_block_t *block) {
+                                      const mp_text_result_names_t *names, mp_block_t *block) {
   mp_op_spec_t spec = {.code = op->code,
                        .num_operands = op->operands.count,
                        .operands = op->operands.items,
@@ -260,20 +205,19 @@ static mp_status_t text_ops_finish_op(mp_text_t *t, const mp_text_op_t *op,
   mp_named_attr_t *attrs;
   MP_RETURN_IF_ERROR(mp_text_normalize(t, op, &attrs, &spec.num_attrs));
   spec.attrs = attrs;
-  MP_RETURN_IF_ERROR(mp_text_optional_loc(t, &spec.loc));
-  if (spec.loc == NULL) MP_RETURN_IF_ERROR(text_ops_loc(t, &op->token, &spec.loc));
+  MP_RETURN_IF_ERROR(mp_text_loc_or_place(t, &op->token, MP_STR("<text>"), &spec.loc));
   mp_op_t *made = NULL;
   MP_RETURN_IF_ERROR(mp_op_create(t->module, &spec, &made));
   mp_block_append(block, made);
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, made->num_results);
   MP_RETURN_IF_NULL(values);
   for (uint32_t i = 0; i < made->num_results; ++i) values[i] = &made->results[i];
-  return text_ops_define_results(t, op, names, values, made->num_results);
+  return mp_text_define_results(t, op->token.text, names, values, made->num_results);
 }
 
 static mp_status_t text_ops_read_op(mp_text_t *t, mp_block_t *block) {
-  result_names_t names = {0};
-  MP_RETURN_IF_ERROR(text_ops_read_result_names(t, &names));
+  mp_text_result_names_t names = {0};
+  MP_RETURN_IF_ERROR(mp_text_result_names(t, &names));
   mp_text_op_t op = {.token = t->tok};
   bool generic = t->tok.kind == MP_TOKEN_STRING;
   mp_str_t name = t->tok.text;

@@ -294,6 +294,9 @@ MP_NODISCARD mp_status_t mp_text_check_meshes(mp_text_t *t);
 
 // loc(...), if there is one; otherwise `*loc` is left as it is.
 MP_NODISCARD mp_status_t mp_text_optional_loc(mp_text_t *t, const mp_loc_t **loc);
+// loc(...), or else the place of `token` in the text, which is called `file`.
+MP_NODISCARD mp_status_t mp_text_loc_or_place(mp_text_t *t, const mp_token_t *token, mp_str_t file,
+                                              const mp_loc_t **out_loc);
 
 // ---- text_scope.c ----
 
@@ -316,6 +319,23 @@ bool mp_text_is_defined(const mp_text_t *t, mp_str_t name);
 // Takes %name or %name#k: the first or the k-th (counted from 0) of the values of that name, which
 // is written to `*out_value`, a pointer of the values' type.
 MP_NODISCARD mp_status_t mp_text_use(mp_text_t *t, void *out_value);
+
+// ---- text_results.c ----
+
+// A name that stands for the next `count` results of an op.
+typedef struct {
+  mp_token_t token;
+  uint32_t count;
+} mp_text_result_name_t;
+typedef MP_ARRAY(mp_text_result_name_t) mp_text_result_names_t;
+
+// %a, %b:2 =, if there are names; appends them.
+MP_NODISCARD mp_status_t mp_text_result_names(mp_text_t *t, mp_text_result_names_t *names);
+// Lets the names stand for an op's results, `values`, an array of `num_values` pointers as for
+// mp_text_define. An error if there are names, but not for exactly these; `op` is the op's name.
+MP_NODISCARD mp_status_t mp_text_define_results(mp_text_t *t, mp_str_t op,
+                                                const mp_text_result_names_t *names,
+                                                const void *values, uint32_t num_values);
 
 // ---- text_ops.c ----
 

@@ -147,7 +147,7 @@ static void test_names_what_is_wrong(void **state) {
   expect_error(KERNEL("13", "\"stable_mosaic.tpu.delay\"(%z) : (i32) -> ()"), MP_INVALID_ARGUMENT,
                "%z is not defined here");
   expect_error(KERNEL("13", "\"stable_mosaic.tpu.delay\"(%i) : (i8) -> ()"), MP_INVALID_ARGUMENT,
-               "operand 0 was defined as i32, here i8");
+               "operand 0 of stable_mosaic.tpu.delay was defined as i32, here i8");
   expect_error("module {", MP_INVALID_ARGUMENT, "found the end of the text");
   expect_error("", MP_INVALID_ARGUMENT, "expected a module");
 }
