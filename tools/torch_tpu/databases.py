@@ -17,7 +17,6 @@ has are not run again, except those of the outcomes in --again.
     no samples        the CPU refuses all samples, or the database has none
 """
 
-import argparse
 import collections
 import json
 import os
@@ -29,6 +28,8 @@ import sys
 import tempfile
 import threading
 import time
+
+import row_file
 
 LIMIT = 180  # seconds of a case
 _UNSUPPORTED = ("not in TorchTPU", "no samples")
@@ -129,15 +130,12 @@ def _serve(args, todo, write):
     worker.end()
 
 
-def _read(paths):
-  """The rows by case; of several rows the last."""
-  rows = (json.loads(line) for path in paths if path.exists() for line in path.read_text().splitlines())
-  return {row["case"]: row for row in rows}
+def _key(row):
+  return row["case"]
 
 
 def _chosen(args, names):
-  again = set(args.again.split(",")) if args.again else set()
-  done = {case for case, row in _read([args.out]).items() if row["outcome"] not in again}
+  done = row_file.find_done(args.out, _key, "outcome", args.again)
   dtypes = set(args.dtypes.split(",")) if args.dtypes else None
   return [name for name in names
           if name not in done and re.search(args.only, name) and (not dtypes or name.rsplit("/", 1)[1] in dtypes)]
@@ -154,8 +152,7 @@ def _run(args):
   with args.out.open("a") as out:
     def write(row):
       with lock:
-        out.write(json.dumps(row) + "\n")
-        out.flush()
+        row_file.write(out, row)
     threads = [threading.Thread(target=_serve, args=(args, todo, write)) for _ in range(args.jobs)]
     for thread in threads:
       thread.start()
@@ -164,7 +161,7 @@ def _run(args):
 
 
 def _report(args):
-  rows = _read(args.out)
+  rows = row_file.read(args.out, _key)
   counts = collections.Counter(row["outcome"] for row in rows.values())
   for outcome, count in counts.most_common():
     print(f"{count:6} {outcome}")
@@ -179,21 +176,15 @@ def main():
   if sys.argv[1:2] == ["work"]:
     _work(sys.argv[2], int(sys.argv[3]))
     return
-  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  verbs = parser.add_subparsers(dest="verb", required=True)
-  run = verbs.add_parser("run")
-  run.add_argument("out", type=pathlib.Path)
+  parser, run, report = row_file.make_parser(__doc__)
   run.add_argument("--database", choices=("ops", "modules", "optimizers"), default="ops")
   run.add_argument("--only", default="", help="regular expression of cases")
   run.add_argument("--dtypes", default="", help="default: all of the database")
   run.add_argument("--samples", type=int, default=-1, help="of a case; default: all")
-  run.add_argument("--again", default="", help="outcomes of cases to run again, separated by commas")
   run.add_argument("--jobs", type=int, default=os.cpu_count())
-  report = verbs.add_parser("report")
   report.add_argument("out", type=pathlib.Path, nargs="+")
   report.add_argument("--all", action="store_true", help="list also what TorchTPU does not support")
-  args = parser.parse_args()
-  (_run if args.verb == "run" else _report)(args)
+  row_file.call_verb(parser, _run, _report)
 
 
 if __name__ == "__main__":

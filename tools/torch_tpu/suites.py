@@ -17,7 +17,6 @@ JSON line of OUT.jsonl; tests that it has are not run again, except those with a
     no import  the file cannot be imported
 """
 
-import argparse
 import collections
 import json
 import os
@@ -26,10 +25,11 @@ import re
 import selectors
 import signal
 import socket
-import sys
 import tempfile
 import time
 import traceback
+
+import row_file
 
 # Errors of a rank that come after that of another rank.
 _OTHER_RANK = re.compile(r"Connection (closed|reset) by peer|process \d+ (has ended|ended|died|is gone)")
@@ -213,19 +213,12 @@ def _files(tests, names):
     yield from sorted(path.glob("test_*.py")) if path.is_dir() else [path]
 
 
-def _read(path):
-  """The rows by test; of several rows the last."""
-  rows = (json.loads(line) for line in path.read_text().splitlines()) if path.exists() else ()
-  return {_key(row): row for row in rows}
-
-
 def _key(row):
   return f"{row['module']}:{row['class']}.{row['test']}"
 
 
 def _prepare(args):
   """Chooses the device, before torch is imported."""
-  sys.path.insert(0, str(pathlib.Path(__file__).parent))
   os.environ["OMP_NUM_THREADS"] = "1"
   if args.device == "cpu":
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
@@ -254,18 +247,17 @@ def _run_case(ranks, case, args):
 
 def _run(args):
   suites_rank = _prepare(args)
-  done = {key for key, row in _read(args.out).items() if row["result"] not in args.again.split(",")}
+  done = row_file.find_done(args.out, _key, "result", args.again)
   with args.out.open("a") as out:
     for path in _files(args.tests, args.files):
       about = {"module": str(path.relative_to(args.tests).with_suffix("")), "ranks": args.ranks, "device": args.device}
       error, cases, ranks = *_cases(suites_rank, path), None
       if error:
-        out.write(json.dumps({**about, "class": "", "test": "", "result": "no import", "error": error}) + "\n")
+        row_file.write(out, {**about, "class": "", "test": "", "result": "no import", "error": error})
       for case in cases:
         if re.search(args.only, f"{case['class']}.{case['test']}") and _key(about | case) not in done:
           row, ranks = _run_case(ranks, case | {"path": str(path)}, args)
-          out.write(json.dumps(about | case | row) + "\n")
-          out.flush()
+          row_file.write(out, about | case | row)
       if ranks:
         ranks.end()
 
@@ -301,7 +293,7 @@ def _common_key(row):
 
 
 def _report(args):
-  reference, rows = _read(args.reference), {key: row for path in args.rows for key, row in _read(path).items()}
+  reference, rows = row_file.read([args.reference], _key), row_file.read(args.rows, _key)
   passed = {_common_key(row) for row in reference.values() if row["result"] == "pass"}
   counts, causes = collections.defaultdict(collections.Counter), collections.defaultdict(list)
   for key, row in rows.items():
@@ -320,23 +312,17 @@ def _report(args):
 
 
 def main():
-  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  verbs = parser.add_subparsers(dest="verb", required=True)
-  run = verbs.add_parser("run")
-  run.add_argument("out", type=pathlib.Path)
+  parser, run, report = row_file.make_parser(__doc__)
   run.add_argument("tests", type=pathlib.Path)
   run.add_argument("files", nargs="+")
   run.add_argument("--device", choices=("tpu", "cpu"), default="tpu")
   run.add_argument("--ranks", type=int, default=4)
   run.add_argument("--only", default="", help="regular expression of CLASS.TEST")
-  run.add_argument("--again", default="", help="results of tests to run again, separated by commas")
   run.add_argument("--limit", type=int, default=120, help="seconds for a test")
-  report = verbs.add_parser("report")
   report.add_argument("reference", type=pathlib.Path)
   report.add_argument("rows", type=pathlib.Path, nargs="+")
   report.add_argument("--all", action="store_true", help="list the tests of each cause")
-  args = parser.parse_args()
-  (_run if args.verb == "run" else _report)(args)
+  row_file.call_verb(parser, _run, _report)
 
 
 if __name__ == "__main__":
