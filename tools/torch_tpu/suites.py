@@ -278,7 +278,7 @@ CAUSES = (
     (r"CUDA|cuda", "the test needs CUDA"),
     (r"is not implemented for TPU|option not supported|must be divisible by process group size", "not in TorchTPU"),
     (r"in communicate", "the test starts processes that import torch"),
-    (r"tpu_custom_call", "a Mosaic kernel, which minipod does not run"),
+    (r"tpu_custom_call", "a Mosaic kernel that minipod refuses"),
 )
 
 

@@ -15,7 +15,7 @@ What is patched in PyTorch's classes for tests (torch.testing._internal):
     fully_shard           moves parameters from the CPU by swap_tensors: TorchTPU refuses to set their `data`
     Module.to             swaps parameters (torch.__future__), which keeps shared parameters shared
     torch.tpu             lets tests call what TorchTPU keeps for PyTorch, such as current_stream; _sleep does nothing
-    attention             is PyTorch's, in matmuls and softmax: minipod does not run TorchTPU's Mosaic kernel
+    attention             is PyTorch's, in matmuls and softmax, as on the CPU, not TorchTPU's Mosaic kernel
     sources               ("cuda", "hpu", "xpu", "cpu"), a list of the devices that a test allows, has "tpu", too
     on the CPU            torch.accelerator says that the CPU is one, and tests that need accelerators run
 """
