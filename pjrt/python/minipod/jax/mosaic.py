@@ -48,6 +48,6 @@ def _communicates(params) -> bool:
   return any(map(kernel_costs.is_remote, jaxprs))
 
 
-def find_platform() -> str:
-  """The platform whose branches and exported functions a program of this pod takes, unless it has minipod's own."""
-  return TPU if is_chosen() else "cpu"
+def choose_platform(offered) -> str:
+  """Of the platforms for which there is a branch, or an exported function, the one for this pod if none is minipod's."""
+  return TPU if TPU in offered and is_chosen() else "cpu"

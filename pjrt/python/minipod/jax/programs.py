@@ -121,11 +121,10 @@ def _widen_parameter(primitive, name: str) -> None:
 
 
 def _widen(platforms):
-  has_branch = lambda platform: any(names and platform in names for names in platforms)
-  if has_branch(guard.PLATFORM):
+  offered = {platform for names in platforms for platform in names or ()}
+  if guard.PLATFORM in offered:
     return platforms
-  chosen = mosaic.find_platform()
-  chosen = chosen if has_branch(chosen) else "cpu"
+  chosen = mosaic.choose_platform(offered)
   return tuple((*names, guard.PLATFORM) if names and chosen in names else names
                for names in platforms)
 
@@ -141,8 +140,7 @@ def accept_exports_for_cpu() -> None:
   def lower(ctx, *args, exported, **params):
     with guard.use("functions that were exported for CPUs", anywhere=True):
       wanted = ctx.module_context.platforms
-      chosen = mosaic.find_platform()
-      chosen = chosen if chosen in exported.platforms else "cpu"
+      chosen = mosaic.choose_platform(exported.platforms)
       if (guard.PLATFORM in wanted and chosen not in wanted
           and guard.PLATFORM not in exported.platforms):
         exported = dataclasses.replace(exported, platforms=tuple(
