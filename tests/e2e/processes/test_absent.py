@@ -73,6 +73,17 @@ def test_nothing_describes_the_job():
   assert "the number of processes that this one stands for is unknown" in done.stderr
 
 
+def test_another_number_of_processes():
+  code, out = job("import jax; jax.distributed.initialize(num_processes=8)", "--only", "0")
+  assert code == 1 and "TPU_PROCESS_ADDRESSES lists 4 and initialize() names 8: start it by 'minipod run" in out
+
+
+def test_initialize_without_a_job():
+  err = scenario.run("import jax; jax.distributed.initialize()", devices=None, prelude="", fails=True,
+                     MINIPOD_BOOTSTRAP="absent", **SHAPES)
+  assert "TPU_PROCESS_ADDRESSES lists 0: start it by 'minipod run" in err
+
+
 def test_the_process_is_one_of_them():
   code, out = job("", "--only", "4")
   assert code == 2 and "--only 4: the processes are 0 to 3" in out

@@ -18,10 +18,12 @@ def attend() -> None:
 
   @functools.wraps(jax.distributed.initialize)
   def initialize(coordinator_address=None, num_processes=None, process_id=None, *args, **kwargs):
-    described = len(os.environ.get("TPU_PROCESS_ADDRESSES", "").split(","))
+    addresses = os.environ.get("TPU_PROCESS_ADDRESSES")
+    described = len(addresses.split(",")) if addresses else 0
     if described < 2 or num_processes not in (None, described):
+      named = "" if num_processes is None else f" and initialize() names {num_processes}"
       raise RuntimeError("minipod: this process stands for all processes of its job (MINIPOD_BOOTSTRAP=absent), but"
-                         f" TPU_PROCESS_ADDRESSES lists {described} and initialize() names {num_processes}: start it by"
+                         f" TPU_PROCESS_ADDRESSES lists {described}{named}: start it by"
                          " 'minipod run -n PROCESSES --only 0'")
 
   jax.distributed.initialize = initialize
