@@ -21,20 +21,28 @@ from jaxlib.mlir import ir
 _CONFIG = re.compile(r'backend_config = "((?:[^"\\]|\\.)*)"')
 
 
-def find_bodies(exported) -> list[bytes]:
-  """The modules of the calls in an exported program."""
-  bodies = []
-  for found in _CONFIG.finditer(exported.mlir_module()):
-    text = re.sub(r"\\([0-9A-Fa-f]{2})", lambda code: chr(int(code[1], 16)), found[1])
-    if '"custom_call_config"' in text:
-      bodies.append(base64.b64decode(json.loads(text)["custom_call_config"]["body"]))
-  return bodies
+def find_configs(exported) -> list[str]:
+  """The backend_configs of the kernels that an exported program calls."""
+  texts = (re.sub(r"\\([0-9A-Fa-f]{2})", lambda code: chr(int(code[1], 16)), found[1])
+           for found in _CONFIG.finditer(exported.mlir_module()))
+  return [text for text in texts if '"custom_call_config"' in text]
+
+
+def read_body(config: str) -> bytes:
+  """The module in a backend_config."""
+  return base64.b64decode(json.loads(config)["custom_call_config"]["body"])
+
+
+def make_context():
+  """A context of MLIR that parses Mosaic modules."""
+  context = mlir.make_ir_context()
+  context.allow_unregistered_dialects = True
+  tpu.register_dialect(context)
+  return context
 
 
 def show(body: bytes) -> str:
-  with mlir.make_ir_context() as context:
-    context.allow_unregistered_dialects = True
-    tpu.register_dialect(context)
+  with make_context():
     return str(ir.Module.parse(body).operation.get_asm(print_generic_op_form=True))
 
 
@@ -55,7 +63,8 @@ def main() -> None:
     name = f"{path.parent.parent.name}/{path.parent.name}"
     if options.text not in (None, name):
       continue
-    for number, body in enumerate(find_bodies(export.deserialize(path.read_bytes()))):
+    for number, config in enumerate(find_configs(export.deserialize(path.read_bytes()))):
+      body = read_body(config)
       text = show(body)
       if options.text:
         print(text)
