@@ -32,7 +32,6 @@ class Array:
   dtype: object
   counts: tuple  # of blocks: along an outer dimension, rows, columns
   choices: tuple  # for each of these (kind, factors, offset)
-  margin: int = 0  # rows by which the last block extends past the end
 
 
 @dataclasses.dataclass
@@ -236,14 +235,22 @@ def _run_step(kernel, scalars, refs):
 
 def _store(kernel, result, value):
   if kernel.is_looped and result.dtype == jnp.float32:
-    refs_rows = kernel.block[0] // 8
-    for chunk in range(refs_rows):
-      result[pl.ds(chunk * 8, 8), :] = value[chunk * 8:chunk * 8 + 8, :]
+    for row in range(0, kernel.block[0], 8):
+      result[pl.ds(row, 8), :] = value[row:row + 8, :]
   else:
     result[...] = value.astype(result.dtype)
 
 
 # ---- the call ----
+
+
+def needs_tpu_interpreter(seed: int) -> bool:
+  """Whether JAX's interpreter of TPUs has to compute the expected results.
+
+  Pallas's own interpreter is several times as fast, but an operand that aliases a result sees the result's new values
+  there.  It computes kernels without aliases, except for each eighth one.
+  """
+  return seed % 8 == 0 or bool(generate(seed).aliases)
 
 
 def make(seed: int):
