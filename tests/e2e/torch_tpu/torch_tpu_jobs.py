@@ -1,7 +1,6 @@
 """Runs processes of TorchTPU that share a pod: by torchrun, or forked from one process that has imported torch once."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """DMAs, semaphores, pipelines, views of memory, strided and masked accesses, communication, kernels of `pl.kernel`."""
 
-import functools
-
 from case import case
 from case import normal
 from case import whole
@@ -139,9 +137,9 @@ def semaphore_array(rng):
   return call(body, like(x), scratch=[pltpu.SemaphoreType.REGULAR((3,))]), [x]
 
 
-def pipeline(rng, grid, ins, outs, body, shapes, out, **options):
+def pipeline(rng, grid, ins, outs, body, shapes, out):
   def outer(*refs):
-    pltpu.emit_pipeline(body, grid=grid, in_specs=ins, out_specs=outs, **options)(*refs)
+    pltpu.emit_pipeline(body, grid=grid, in_specs=ins, out_specs=outs)(*refs)
   return call(outer, out, [ANY] * len(shapes), ANY), [normal(rng, *shape) for shape in shapes]
 
 
@@ -189,9 +187,9 @@ def nested_pipeline(rng):
 # ---- views and accesses ----
 
 
-def access(rng, body, shape, out, dtype=np.float32, **options):
+def access(rng, body, shape, out, dtype=np.float32):
   x = whole(rng, *shape).astype(dtype)
-  return call(body, out, **options), [x]
+  return call(body, out), [x]
 
 
 @case
@@ -320,7 +318,7 @@ def add_to_result(rng):
 # ---- several devices ----
 
 
-def on_four(f, specs=None):
+def on_four(f):
   mesh = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
   return jax.shard_map(f, mesh=mesh, in_specs=jax.P("d"), out_specs=jax.P("d"), check_vma=False)
 

@@ -256,16 +256,10 @@ def print_values(rng):
   return lambda x: pl.pallas_call(body, out_shape=x, grid=(2,), in_specs=[block], out_specs=block)(x), [normal(rng, 16, 128)]
 
 
-def _random(rng, make):
-  def body(seed, o):
-    pltpu.prng_seed(seed[0])
-    o[...] = make()
-  out = S((8, 128), jax.eval_shape(lambda: jnp.zeros((), jnp.uint32)).dtype)
-  return lambda seed: pl.pallas_call(body, out_shape=out, in_specs=[pl.BlockSpec(
-      memory_space=pltpu.SMEM)])(seed), [np.array([3], np.int32)]
-
-
 @case
 def hardware_random_bits(rng):
-  f, args = _random(rng, lambda: pltpu.bitcast(pltpu.prng_random_bits((8, 128)), jnp.uint32))
-  return lambda seed: (f(seed) >= 0).astype(i32), args
+  def body(seed, o):
+    pltpu.prng_seed(seed[0])
+    o[...] = pltpu.bitcast(pltpu.prng_random_bits((8, 128)), jnp.uint32)
+  f = pl.pallas_call(body, out_shape=S((8, 128), jnp.uint32), in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM)])
+  return lambda seed: (f(seed) >= 0).astype(i32), [np.array([3], np.int32)]
