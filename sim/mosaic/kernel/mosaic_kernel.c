@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/alloc.h"
 #include "sim/kernels/shape.h"
 #include "sim/mosaic/kernel/mosaic_maker.h"
 #include "sim/mosaic/read/mosaic_call.h"
@@ -100,6 +101,23 @@ static mp_status_t mosaic_kernel_set_program(mp_mosaic_maker_t *maker) {
   return NULL;
 }
 
+// What is decided by running the program's functions of indices.
+static mp_status_t mosaic_kernel_decide(mp_mosaic_maker_t *maker) {
+  mp_mosaic_kernel_t *kernel = maker->kernel;
+  mp_mosaic_state_t state;
+  char *memory = mp_aligned_malloc(64, mp_mosaic_state_bytes(&kernel->program));
+  MP_RETURN_IF_NULL(memory);
+  mp_mosaic_state_init(&kernel->program, memory, &state);
+  state.bounds = kernel->bounds;
+  maker->state = &state;
+  mp_status_t status = mp_mosaic_make_capacity(maker);
+  if (status == NULL) status = mp_mosaic_make_fills(maker);
+  if (status == NULL) status = mp_mosaic_make_parts(maker);
+  maker->state = NULL;
+  mp_free(memory);
+  return status;
+}
+
 static mp_status_t mosaic_kernel_compile(mp_mosaic_maker_t *maker) {
   mp_mosaic_compiler_t *c = maker->compiler;
   mp_mosaic_kernel_t *kernel = maker->kernel;
@@ -115,9 +133,7 @@ static mp_status_t mosaic_kernel_compile(mp_mosaic_maker_t *maker) {
   MP_RETURN_IF_ERROR(mp_mosaic_compile_func(c, maker->func, &kernel->main));
   MP_RETURN_IF_ERROR(mp_mosaic_make_windows(maker));
   MP_RETURN_IF_ERROR(mosaic_kernel_set_program(maker));
-  MP_RETURN_IF_ERROR(mp_mosaic_make_capacity(maker));
-  MP_RETURN_IF_ERROR(mp_mosaic_make_fills(maker));
-  MP_RETURN_IF_ERROR(mp_mosaic_make_parts(maker));
+  MP_RETURN_IF_ERROR(mosaic_kernel_decide(maker));
   kernel->kernel.scratch_bytes = mp_mosaic_state_bytes(&kernel->program) + kernel->part_bytes;
   return NULL;
 }

@@ -3,11 +3,7 @@
 // The count is a lower bound: a compiler adds spilled registers. A block has two buffers if it
 // changes with the steps of the grid, unless its window says how many. The program does not know
 // the described chip: without a limit of its own, a kernel may need what the largest TPU has.
-#include <string.h>
-
-#include "sim/base/alloc.h"
 #include "sim/base/str.h"
-#include "sim/kernels/shape.h"
 #include "sim/mosaic/kernel/mosaic_maker.h"
 
 enum {
@@ -20,7 +16,6 @@ enum {
 typedef struct {
   const mp_mosaic_maker_t *maker;
   mp_mosaic_space_t space;
-  mp_mosaic_state_t *state;
   int64_t bytes;       // so far
   uint32_t num_named;  // in `text`
   mp_strbuf_t text;
@@ -64,21 +59,16 @@ static int64_t mosaic_make_capacity_block(const mp_mosaic_block_t *block, mp_mos
 
 static bool mosaic_make_capacity_changes(const count_t *count, const mp_mosaic_window_t *window) {
   const mp_mosaic_kernel_t *kernel = count->maker->kernel;
-  int64_t first[MP_MOSAIC_MAX_RANK], next[MP_MOSAIC_MAX_RANK];
   for (uint32_t d = 0; d < kernel->rank; ++d) {
-    int64_t step[MP_MOSAIC_MAX_GRID] = {0};
+    bool changes = false;
     if (kernel->bounds[d] >= 0 && kernel->bounds[d] <= 1) continue;
     if (mp_mosaic_reads_memory(kernel, &window->entry)) return true;
-    mp_status_t status = mp_mosaic_window_index(kernel, window, step, count->state, first);
-    step[d] = 1;
-    if (status == NULL) {
-      status = mp_mosaic_window_index(kernel, window, step, count->state, next);
-    }
+    mp_status_t status = mp_mosaic_index_changes(count->maker, window, d, &changes);
     if (status != NULL) {  // the step will say so
       mp_status_ignore(status);
       return false;
     }
-    if (memcmp(first, next, window->type.rank * sizeof(*first)) != 0) return true;
+    if (changes) return true;
   }
   return false;
 }
@@ -134,9 +124,8 @@ static mp_status_t mosaic_make_capacity_refuse(const count_t *count, int64_t lim
 }
 
 static mp_status_t mosaic_make_capacity_check(const mp_mosaic_maker_t *maker,
-                                              mp_mosaic_space_t space, int64_t limit,
-                                              mp_mosaic_state_t *state) {
-  count_t count = {.maker = maker, .space = space, .state = state};
+                                              mp_mosaic_space_t space, int64_t limit) {
+  count_t count = {.maker = maker, .space = space};
   mp_strbuf_init(&count.text);
   mosaic_make_capacity_count(&count);
   mp_status_t status = count.bytes > limit ? mosaic_make_capacity_refuse(&count, limit) : NULL;
@@ -147,15 +136,6 @@ static mp_status_t mosaic_make_capacity_check(const mp_mosaic_maker_t *maker,
 mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker) {
   const int64_t asked = maker->vmem_limit;
   const int64_t limit = asked > 0 && asked < MOST_VMEM ? asked : MOST_VMEM;
-  char *memory = mp_aligned_malloc(64, mp_mosaic_state_bytes(&maker->kernel->program));
-  MP_RETURN_IF_NULL(memory);
-  mp_mosaic_state_t state;
-  mp_mosaic_state_init(&maker->kernel->program, memory, &state);
-  state.bounds = maker->kernel->bounds;
-  mp_status_t status = mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_VMEM, limit, &state);
-  if (status == NULL) {
-    status = mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_SMEM, MOST_SMEM, &state);
-  }
-  mp_free(memory);
-  return status;
+  MP_RETURN_IF_ERROR(mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_VMEM, limit));
+  return mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_SMEM, MOST_SMEM);
 }

@@ -1,9 +1,5 @@
 // Which results are unset before the kernel, or block by block: those of which it cannot be shown
 // that the grid comes to all blocks, and that each step stores the whole block before it reads it.
-#include <string.h>
-
-#include "sim/base/alloc.h"
-#include "sim/kernels/shape.h"
 #include "sim/mosaic/kernel/mosaic_maker.h"
 
 // ---- whether a step stores the whole block ----
@@ -98,16 +94,16 @@ static int64_t mosaic_make_fills_block(const mp_mosaic_window_t *window, const i
 }
 
 // Goes through the steps of the grid, `seen` has a byte for each block.
-static bool mosaic_make_fills_walk(const mp_mosaic_kernel_t *kernel,
-                                   const mp_mosaic_window_t *window, mp_mosaic_state_t *state,
+static bool mosaic_make_fills_walk(const mp_mosaic_maker_t *maker, const mp_mosaic_window_t *window,
                                    int64_t steps, int64_t blocks, bool *seen) {
+  const mp_mosaic_kernel_t *kernel = maker->kernel;
   int64_t index[MP_MOSAIC_MAX_RANK];
   for (int64_t i = 0; i < steps && blocks > 0; ++i) {
     int64_t step[MP_MOSAIC_MAX_GRID] = {0}, rest = i;
     for (uint32_t d = kernel->rank; d-- > 0; rest /= kernel->bounds[d]) {
       step[d] = rest % kernel->bounds[d];
     }
-    mp_status_t status = mp_mosaic_window_index(kernel, window, step, state, index);
+    mp_status_t status = mp_mosaic_window_index(kernel, window, step, maker->state, index);
     if (status != NULL) {  // the step will say so
       mp_status_ignore(status);
       return false;
@@ -120,7 +116,7 @@ static bool mosaic_make_fills_walk(const mp_mosaic_kernel_t *kernel,
   return blocks == 0;
 }
 
-static mp_status_t mosaic_make_fills_try_steps(const mp_mosaic_kernel_t *kernel,
+static mp_status_t mosaic_make_fills_try_steps(const mp_mosaic_maker_t *maker,
                                                const mp_mosaic_window_t *window, int64_t steps,
                                                bool *out_covers) {
   enum { MOST_STEPS = 1 << 14 };
@@ -129,31 +125,25 @@ static mp_status_t mosaic_make_fills_try_steps(const mp_mosaic_kernel_t *kernel,
     if (__builtin_mul_overflow(blocks, mosaic_make_fills_blocks(window, d), &blocks)) return NULL;
   }
   if (steps > MOST_STEPS || blocks > steps || !window->has_entry ||
-      mp_mosaic_reads_memory(kernel, &window->entry)) {
+      mp_mosaic_reads_memory(maker->kernel, &window->entry)) {
     return NULL;
   }
-  const size_t bytes = mp_mosaic_state_bytes(&kernel->program);
-  char *memory = mp_aligned_malloc(64, bytes + mp_round_up_64((size_t)blocks + 1));
-  MP_RETURN_IF_NULL(memory);
-  mp_mosaic_state_t state;
-  mp_mosaic_state_init(&kernel->program, memory, &state);
-  state.bounds = kernel->bounds;
-  bool *seen = (bool *)(memory + bytes);
-  memset(seen, 0, (size_t)blocks + 1);
-  *out_covers = mosaic_make_fills_walk(kernel, window, &state, steps, blocks, seen);
-  mp_free(memory);
+  bool *seen = MP_ARENA_ARRAY(maker->compiler->scratch, bool, (size_t)blocks);
+  MP_RETURN_IF_NULL(seen);
+  *out_covers = mosaic_make_fills_walk(maker, window, steps, blocks, seen);
   return NULL;
 }
 
-static mp_status_t mosaic_make_fills_covers(const mp_mosaic_kernel_t *kernel,
+static mp_status_t mosaic_make_fills_covers(const mp_mosaic_maker_t *maker,
                                             const mp_mosaic_window_t *window, bool *out_covers) {
+  const mp_mosaic_kernel_t *kernel = maker->kernel;
   int64_t steps = 0;
   *out_covers = false;
   if (window->is_whole || window->is_element || !mosaic_make_fills_has_steps(kernel, &steps)) {
     return NULL;
   }
   *out_covers = mosaic_make_fills_is_plain(kernel, window);
-  return *out_covers ? NULL : mosaic_make_fills_try_steps(kernel, window, steps, out_covers);
+  return *out_covers ? NULL : mosaic_make_fills_try_steps(maker, window, steps, out_covers);
 }
 
 // ---- ----
@@ -164,7 +154,7 @@ mp_status_t mp_mosaic_make_fills(mp_mosaic_maker_t *maker) {
     mp_mosaic_window_t *window = &kernel->windows[w];
     if (!window->is_result || window->alias >= 0) continue;
     bool covers = false;
-    MP_RETURN_IF_ERROR(mosaic_make_fills_covers(kernel, window, &covers));
+    MP_RETURN_IF_ERROR(mosaic_make_fills_covers(maker, window, &covers));
     const bool stores = mosaic_make_fills_stores(kernel, window);
     window->fills = !covers || (window->is_kept && !stores);
     window->unsets = !window->is_whole && !window->is_kept && !stores;

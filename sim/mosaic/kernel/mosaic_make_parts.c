@@ -1,7 +1,4 @@
 // Which steps of the grid may run at the same time.
-#include <string.h>
-
-#include "sim/base/alloc.h"
 #include "sim/kernels/shape.h"
 #include "sim/mosaic/kernel/mosaic_maker.h"
 
@@ -12,28 +9,6 @@ static bool mosaic_make_parts_is_parallel(const mp_mosaic_maker_t *maker, uint32
   const mp_mosaic_attr_t *item = attr->list.items[d].value;
   if (item->kind == MP_MOSAIC_DIALECT && item->list.count == 1) item = item->list.items[0].value;
   return item->kind == MP_MOSAIC_STRING && mp_str_is(item->str, "parallel");
-}
-
-static bool mosaic_make_parts_is_known(const mp_mosaic_kernel_t *kernel,
-                                       const mp_mosaic_instruction_t *in) {
-  switch (in->kind) {
-    case MP_MOSAIC_DO_LOAD:
-    case MP_MOSAIC_DO_LOAD_SCALAR:
-    case MP_MOSAIC_DO_SIZE:
-      return false;
-    case MP_MOSAIC_DO_BOUND:
-      return kernel->bounds[in->value] != MP_MOSAIC_DYNAMIC;
-    default:
-      return true;
-  }
-}
-
-bool mp_mosaic_reads_memory(const mp_mosaic_kernel_t *kernel, const mp_mosaic_entry_t *entry) {
-  const mp_mosaic_instruction_t *in = &kernel->program.instructions[entry->begin];
-  for (; in->kind != MP_MOSAIC_DO_RETURN; ++in) {
-    if (!mosaic_make_parts_is_known(kernel, in)) return true;
-  }
-  return false;
 }
 
 // What prevents parts altogether.
@@ -57,20 +32,8 @@ static bool mosaic_make_parts_are_refused(const mp_mosaic_maker_t *maker) {
   return false;
 }
 
-// Whether a result's blocks change with a dimension of the grid, at its beginning.
-static mp_status_t mosaic_make_parts_changes(const mp_mosaic_kernel_t *kernel,
-                                             const mp_mosaic_window_t *window, uint32_t d,
-                                             mp_mosaic_state_t *state, bool *out_changes) {
-  int64_t step[MP_MOSAIC_MAX_GRID] = {0}, first[MP_MOSAIC_MAX_RANK], second[MP_MOSAIC_MAX_RANK];
-  MP_RETURN_IF_ERROR(mp_mosaic_window_index(kernel, window, step, state, first));
-  step[d] = 1;
-  MP_RETURN_IF_ERROR(mp_mosaic_window_index(kernel, window, step, state, second));
-  *out_changes = memcmp(first, second, window->type.rank * sizeof(*first)) != 0;
-  return NULL;
-}
-
 // A result's blocks must change with all dimensions that parts divide, or with none of them.
-static mp_status_t mosaic_make_parts_find(mp_mosaic_maker_t *maker, mp_mosaic_state_t *state) {
+static mp_status_t mosaic_make_parts_find(const mp_mosaic_maker_t *maker) {
   mp_mosaic_kernel_t *kernel = maker->kernel;
   int64_t steps = 1;
   uint32_t count = 0;
@@ -81,7 +44,7 @@ static mp_status_t mosaic_make_parts_find(mp_mosaic_maker_t *maker, mp_mosaic_st
       mp_mosaic_window_t *window = &kernel->windows[w];
       bool changes = false;
       if (!window->is_result) continue;
-      MP_RETURN_IF_ERROR(mosaic_make_parts_changes(kernel, window, d, state, &changes));
+      MP_RETURN_IF_ERROR(mp_mosaic_index_changes(maker, window, d, &changes));
       const bool is_first = steps == 1;
       if (is_first) window->is_constant = !changes;
       fits &= window->is_constant == !changes;
@@ -112,13 +75,7 @@ mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker) {
   kernel->num_parallel = 0;
   kernel->parallel_steps = 1;
   if (mosaic_make_parts_are_refused(maker)) return NULL;
-  char *memory = mp_aligned_malloc(64, mp_mosaic_state_bytes(&kernel->program));
-  MP_RETURN_IF_NULL(memory);
-  mp_mosaic_state_t state;
-  mp_mosaic_state_init(&kernel->program, memory, &state);
-  state.bounds = kernel->bounds;
-  mp_status_t status = mosaic_make_parts_find(maker, &state);
-  mp_free(memory);
-  if (status == NULL) mosaic_make_parts_set(kernel);
-  return status;
+  MP_RETURN_IF_ERROR(mosaic_make_parts_find(maker));
+  mosaic_make_parts_set(kernel);
+  return NULL;
 }

@@ -11,7 +11,8 @@ typedef struct {
   const mp_mosaic_func_t *func;
   mp_mosaic_compiler_t *compiler;
   mp_mosaic_kernel_t *kernel;
-  int64_t vmem_limit;  // 0: not set
+  mp_mosaic_state_t *state;  // runs functions of indices, once the program is made
+  int64_t vmem_limit;        // 0: not set
   uint32_t num_dynamic, num_prefetched, num_scratch;
 } mp_mosaic_maker_t;
 
@@ -24,10 +25,17 @@ MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
 MP_NODISCARD mp_status_t mp_mosaic_make_fills(mp_mosaic_maker_t *maker);
 // Whether VMEM and SMEM suffice: RESOURCE_EXHAUSTED.
 MP_NODISCARD mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker);
+// Decides how the grid is divided into parts.
+MP_NODISCARD mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker);
+
+// ---- mosaic_make_index.c ----
+
 // Whether an index depends on memory, or on a dynamic bound of the grid. Others can be computed
 // when the kernel is made, with its bounds.
 bool mp_mosaic_reads_memory(const mp_mosaic_kernel_t *kernel, const mp_mosaic_entry_t *entry);
-// Decides how the grid is divided into parts.
-MP_NODISCARD mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker);
+// Whether a window's index changes with a dimension of the grid, at its beginning.
+MP_NODISCARD mp_status_t mp_mosaic_index_changes(const mp_mosaic_maker_t *maker,
+                                                 const mp_mosaic_window_t *window, uint32_t d,
+                                                 bool *out_changes);
 
 #endif  // MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_MAKER_H_
