@@ -49,6 +49,10 @@ static void mosaic_grid_set_window(grid_t *grid, uint32_t w, char *memory) {
   if (window->is_result && !window->is_whole) {
     mp_mosaic_unset(&window->type, state->copy, window->bytes);
   }
+  // The function of its index reads the same prefetched operands as the kernel does.
+  for (uint32_t i = grid->kernel->rank; i < window->entry.num_args; ++i) {
+    grid->state.views[window->entry.args[i]] = grid->state.views[grid->kernel->main.args[i]];
+  }
 }
 
 static void mosaic_grid_begin(grid_t *grid) {
@@ -88,10 +92,6 @@ mp_status_t mp_mosaic_window_index(const mp_mosaic_kernel_t *kernel,
   memset(out_index, 0, window->type.rank * sizeof(*out_index));
   if (!window->has_entry) return NULL;
   for (uint32_t d = 0; d < kernel->rank; ++d) state->registers[window->entry.args[d]] = step[d];
-  // The function reads the same operands as the kernel does.
-  for (uint32_t i = kernel->rank; i < window->entry.num_args; ++i) {
-    state->views[window->entry.args[i]] = state->views[kernel->main.args[i]];
-  }
   state->pc = window->entry.begin;
   MP_RETURN_IF_ERROR(mp_mosaic_run(&kernel->program, state, &outcome));
   for (uint32_t d = 0; d < window->entry.num_results; ++d) {
