@@ -46,9 +46,10 @@ static void mosaic_grid_set_window(grid_t *grid, uint32_t w, char *memory) {
                  : is_shared       ? call->results[window->alias]
                                    : (char *)call->operands[window->array];
   mp_mosaic_view_dense(&window->type, state->array, window->arg, &grid->state.views[window->view]);
-  if (window->is_result && !window->is_whole) {
-    mp_mosaic_unset(&window->type, state->copy, window->bytes);
-  }
+  // Blocks of other results are filled, stored as a whole or fetched when the grid comes to them.
+  const bool begins_unset =
+      window->is_result && !window->is_whole && !window->is_kept && window->alias >= 0;
+  if (begins_unset) mp_mosaic_unset(&window->type, state->copy, window->bytes);
   // The function of its index reads the same prefetched operands as the kernel does.
   for (uint32_t i = grid->kernel->rank; i < window->entry.num_args; ++i) {
     grid->state.views[window->entry.args[i]] = grid->state.views[grid->kernel->main.args[i]];
