@@ -3,17 +3,28 @@
 
 #include "sim/mosaic/kernel/mosaic_maker.h"
 
+// Whether what the instruction makes is known: memrefs are not, since they have no memory yet.
 static bool mosaic_make_index_is_known(const mp_mosaic_kernel_t *kernel,
                                        const mp_mosaic_instruction_t *in) {
   switch (in->kind) {
-    case MP_MOSAIC_DO_LOAD:
-    case MP_MOSAIC_DO_LOAD_SCALAR:
-    case MP_MOSAIC_DO_SIZE:
-      return false;
+    case MP_MOSAIC_DO_JUMP:
+    case MP_MOSAIC_DO_UNLESS:
+    case MP_MOSAIC_DO_SWITCH:
+    case MP_MOSAIC_DO_MOVE:
+    case MP_MOSAIC_DO_COPY:
+    case MP_MOSAIC_DO_INTEGER:
+    case MP_MOSAIC_DO_COMPARE:
+    case MP_MOSAIC_DO_SELECT:
+    case MP_MOSAIC_DO_EXTEND:
+    case MP_MOSAIC_DO_TO_VECTOR:
+    case MP_MOSAIC_DO_FROM_VECTOR:
+    case MP_MOSAIC_DO_KERNEL:
+    case MP_MOSAIC_DO_ASSERT:
+      return true;
     case MP_MOSAIC_DO_BOUND:
       return kernel->bounds[in->value] != MP_MOSAIC_DYNAMIC;
     default:
-      return true;
+      return false;
   }
 }
 

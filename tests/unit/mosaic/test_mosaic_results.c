@@ -1,5 +1,6 @@
 // Results of Mosaic kernels: those that are operands, and those that the grid comes to again, or
 // never.
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -109,6 +110,49 @@ static void test_revisits(void **state) {
       "}) {function_type = (" TYPES ") -> (), sym_name = \"k\"" PARALLEL WINDOWS(                \
           "2", "{transform_indices = @t}, {transform_indices = @t}") "} : () -> ()\n}\n"
 
+// ---- functions of indices that write memory ----
+
+#define SCALARS "memref<4xi32, #tpu.memory_space<smem>>"
+#define STORES_INDEX \
+  "module attributes {stable_mosaic.version = 13 : i64} {\n" OP                                   \
+  "func.func\"() ({\n^bb0(%i: i32, %p: " SCALARS "):\n" ZERO "%f = " OP                           \
+  "arith.constant\"() {value = 0 : i32} : () -> i32\n" OP                                         \
+  "memref.store\"(%i, %p, %z) : (i32, " SCALARS ", index) -> ()\n" OP                             \
+  "func.return\"(%i, %f) : (i32, i32) -> ()\n}) {function_type = (i32, " SCALARS                  \
+  ") -> (i32, i32), sym_name = \"t\"} : () -> ()\n" OP                                            \
+  "func.func\"() ({\n^bb0(%i: i32, %p: " SCALARS                                                  \
+  ", %x: " VMEM("8x128") ", %y: " VMEM("8x128") "):\n" ZERO LOAD("%a", "%x")                      \
+      STORE(                                                                                      \
+          "%a",                                                                                   \
+          "%y") RETURN "}) {function_type = (i32, " SCALARS                                       \
+                       ", " VMEM("8x128") ", " VMEM(                                              \
+                           "8x128") ") -> (), sym_name = \"k\", scalar_prefetch = 1 : "           \
+                                    "i64" WINDOWS("2",                                            \
+                                                  "{transform_indices = @t}, {transform_indices " \
+                                                  "= @t}") "} : () -> ()\n}\n"
+
+// The memory is there in runs alone.
+static void test_stored_index(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  assert_ok(mp_type_tensor(bench.module->arena, MP_DTYPE_S32, (int64_t[]){4}, 1,
+                           &bench.operands[bench.num_operands++]));
+  bench_operand(&bench, MP_DTYPE_F32, 16, 128);
+  bench_result(&bench, MP_DTYPE_F32, 16, 128);
+  mallopt(M_PERTURB, 0xAA);  // new memory is not zero
+  assert_ok(bench_compile(&bench, STORES_INDEX));
+  mallopt(M_PERTURB, 0);
+  const int32_t scalars[4] = {0};
+  float *x = counting(2048), *y = counting(2048);
+  memset(y, 0, 2048 * sizeof(*y));
+  assert_ok(bench_run(&bench, (const void *[]){scalars, x}, (void *[]){y}));
+  assert_memory_equal(x, y, 2048 * sizeof(*x));
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
 // ---- what is never written ----
 
 // Two blocks, of which the kernel writes `written` values; the others are unset.
@@ -159,6 +203,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shared),
       cmocka_unit_test(test_revisits),
+      cmocka_unit_test(test_stored_index),
       cmocka_unit_test(test_unwritten),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
