@@ -94,7 +94,7 @@ static mp_status_t mosaic_compile_async_allocate(mp_mosaic_compiler_t *c,
   MP_RETURN_IF_ERROR(mp_mosaic_new_vector(c, (uint64_t)count * 8, &in.a));
   c->vectors.items[in.a].start = 0;
   c->vectors.items[in.a].end = UINT32_MAX;
-  MP_RETURN_IF_ERROR(mp_mosaic_shape_of(c, type, &in.u.shape));
+  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(c, type, &in.u.type));
   MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, type, &place));
   mp_mosaic_set_place(c, &op->results[0], place);
   in.out = place.index;

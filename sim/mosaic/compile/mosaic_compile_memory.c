@@ -3,23 +3,6 @@
 
 #include "sim/mosaic/compile/mosaic_compiler.h"
 
-mp_status_t mp_mosaic_shape_of(mp_mosaic_compiler_t *c, const mp_mosaic_type_t *type,
-                               const mp_mosaic_shape_t **out_shape) {
-  mp_mosaic_shape_t *shape = MP_ARENA_NEW(c->arena, mp_mosaic_shape_t);
-  mp_mosaic_type_t *copy = MP_ARENA_NEW(c->arena, mp_mosaic_type_t);
-  if (shape == NULL || copy == NULL) return mp_status_out_of_memory();
-  *copy = (mp_mosaic_type_t){.kind = type->kind,
-                             .element = type->element,
-                             .dtype = type->dtype,
-                             .rank = type->rank,
-                             .space = type->space};
-  copy->dims = mp_arena_copy(c->arena, type->dims, type->rank * sizeof(*type->dims));
-  MP_RETURN_IF_NULL(copy->dims);
-  shape->type = copy;
-  *out_shape = shape;
-  return NULL;
-}
-
 // ---- parts ----
 
 typedef struct {
@@ -210,7 +193,7 @@ static mp_status_t mosaic_compile_memory_cast(mp_mosaic_compiler_t *c, const mp_
   }
   MP_RETURN_IF_ERROR(mp_mosaic_need(c, op->operands[0], &view));
   in.a = view.index;
-  MP_RETURN_IF_ERROR(mp_mosaic_shape_of(c, op->results[0].type, &in.u.shape));
+  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(c, op->results[0].type, &in.u.type));
   return mosaic_compile_memory_new_view(c, op, view.root, &in);
 }
 
@@ -234,7 +217,7 @@ static mp_status_t mosaic_compile_memory_allocate(mp_mosaic_compiler_t *c,
   MP_RETURN_IF_ERROR(mp_mosaic_new_vector(c, (uint64_t)count * element, &in.a));
   c->vectors.items[in.a].start = 0;
   c->vectors.items[in.a].end = UINT32_MAX;
-  MP_RETURN_IF_ERROR(mp_mosaic_shape_of(c, type, &in.u.shape));
+  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(c, type, &in.u.type));
   return mosaic_compile_memory_new_view(c, op, MP_MOSAIC_NONE, &in);
 }
 

@@ -115,6 +115,10 @@ static inline void mp_mosaic_set_place(mp_mosaic_compiler_t *c, const mp_mosaic_
 MP_NODISCARD mp_status_t mp_mosaic_begin_loop(mp_mosaic_compiler_t *c);
 // After the instruction that jumps back.
 MP_NODISCARD mp_status_t mp_mosaic_end_loop(mp_mosaic_compiler_t *c);
+// A copy of a memref's type without its layout, in the program's arena.
+MP_NODISCARD mp_status_t mp_mosaic_copy_type(const mp_mosaic_compiler_t *c,
+                                             const mp_mosaic_type_t *type,
+                                             const mp_mosaic_type_t **out_type);
 // "vector.load, kernel.py:12:7", in the program's arena.
 MP_NODISCARD mp_status_t mp_mosaic_where(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
                                          const char **out_where);
@@ -152,9 +156,6 @@ MP_NODISCARD mp_status_t mp_mosaic_compile_flow(mp_mosaic_compiler_t *c, const m
 
 MP_NODISCARD mp_status_t mp_mosaic_compile_memory(mp_mosaic_compiler_t *c,
                                                   const mp_mosaic_op_t *op);
-// A copy of a type in the program's arena.
-MP_NODISCARD mp_status_t mp_mosaic_shape_of(mp_mosaic_compiler_t *c, const mp_mosaic_type_t *type,
-                                            const mp_mosaic_shape_t **out_shape);
 
 // ---- mosaic_compile_async.c ----
 

@@ -24,6 +24,21 @@ mp_status_t mp_mosaic_where(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
   return NULL;
 }
 
+mp_status_t mp_mosaic_copy_type(const mp_mosaic_compiler_t *c, const mp_mosaic_type_t *type,
+                                const mp_mosaic_type_t **out_type) {
+  mp_mosaic_type_t *copy = MP_ARENA_NEW(c->arena, mp_mosaic_type_t);
+  MP_RETURN_IF_NULL(copy);
+  *copy = (mp_mosaic_type_t){.kind = type->kind,
+                             .element = type->element,
+                             .dtype = type->dtype,
+                             .rank = type->rank,
+                             .space = type->space};
+  copy->dims = mp_arena_copy(c->arena, type->dims, type->rank * sizeof(*type->dims));
+  MP_RETURN_IF_NULL(copy->dims);
+  *out_type = copy;
+  return NULL;
+}
+
 // ---- places ----
 
 mp_status_t mp_mosaic_new_register(mp_mosaic_compiler_t *c, int64_t value, uint32_t *out_register) {

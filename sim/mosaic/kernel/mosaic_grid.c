@@ -27,9 +27,9 @@ static char *mosaic_grid_take(char **at, size_t bytes) {
 
 static void mosaic_grid_set_local(grid_t *grid, const mp_mosaic_local_t *local, char *memory) {
   char *base = memory + local->offset;
-  mp_mosaic_view_dense(&local->type, base, local->arg, &grid->state.views[local->view]);
+  mp_mosaic_view_dense(local->type, base, local->arg, &grid->state.views[local->view]);
   if (local->operand == MP_MOSAIC_NONE) {
-    mp_mosaic_unset(&local->type, base, local->bytes);
+    mp_mosaic_unset(local->type, base, local->bytes);
   } else {
     memcpy(base, grid->call->operands[local->operand], local->bytes);
   }
@@ -45,11 +45,11 @@ static void mosaic_grid_set_window(grid_t *grid, uint32_t w, char *memory) {
   state->array = window->is_result ? call->results[window->array]
                  : is_shared       ? call->results[window->alias]
                                    : (char *)call->operands[window->array];
-  mp_mosaic_view_dense(&window->type, state->array, window->arg, &grid->state.views[window->view]);
+  mp_mosaic_view_dense(window->type, state->array, window->arg, &grid->state.views[window->view]);
   // Blocks of other results are filled, stored as a whole or fetched when the grid comes to them.
   const bool begins_unset =
       window->is_result && !window->is_whole && !window->is_kept && window->alias >= 0;
-  if (begins_unset) mp_mosaic_unset(&window->type, state->copy, window->bytes);
+  if (begins_unset) mp_mosaic_unset(window->type, state->copy, window->bytes);
   // The function of its index reads the same prefetched operands as the kernel does.
   for (uint32_t i = grid->kernel->rank; i < window->entry.num_args; ++i) {
     grid->state.views[window->entry.args[i]] = grid->state.views[grid->kernel->main.args[i]];
@@ -90,7 +90,7 @@ mp_status_t mp_mosaic_window_index(const mp_mosaic_kernel_t *kernel,
                                    const mp_mosaic_window_t *window, const int64_t *step,
                                    mp_mosaic_state_t *state, int64_t *out_index) {
   mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
-  memset(out_index, 0, window->type.rank * sizeof(*out_index));
+  memset(out_index, 0, window->type->rank * sizeof(*out_index));
   if (!window->has_entry) return NULL;
   for (uint32_t d = 0; d < kernel->rank; ++d) state->registers[window->entry.args[d]] = step[d];
   state->pc = window->entry.begin;
@@ -200,8 +200,8 @@ static void mosaic_grid_unset(grid_t *grid) {
 }
 
 static size_t mosaic_grid_array_bytes(const mp_mosaic_window_t *window) {
-  size_t bytes = mp_mosaic_element_bytes(&window->type);
-  for (uint32_t d = 0; d < window->type.rank; ++d) bytes *= (size_t)window->dims[d];
+  size_t bytes = mp_mosaic_element_bytes(window->type);
+  for (uint32_t d = 0; d < window->type->rank; ++d) bytes *= (size_t)window->dims[d];
   return bytes;
 }
 
@@ -221,7 +221,7 @@ static void mosaic_grid_fill_results(const grid_t *grid) {
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     if (!window->fills) continue;
-    mp_mosaic_unset(&window->type, grid->call->results[window->array],
+    mp_mosaic_unset(window->type, grid->call->results[window->array],
                     mosaic_grid_array_bytes(window));
   }
 }

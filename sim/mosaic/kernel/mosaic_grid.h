@@ -34,7 +34,7 @@ typedef struct {
   mp_mosaic_entry_t entry;           // index of the grid -> index of the block
   int64_t pad[MP_MOSAIC_MAX_RANK];   // is_element: elements before the array
   int64_t dims[MP_MOSAIC_MAX_RANK];  // of the array
-  mp_mosaic_type_t type;             // of the argument
+  const mp_mosaic_type_t *type;      // of the argument
   int64_t alias;                     // result: the operand whose elements it begins with; or -1
   size_t bytes, offset;              // of the block's copy in the part's memory
 } mp_mosaic_window_t;
@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
   uint32_t arg, view;
   uint32_t operand;  // NONE: scratch
-  mp_mosaic_type_t type;
+  const mp_mosaic_type_t *type;
   size_t bytes, offset;
 } mp_mosaic_local_t;
 

@@ -96,18 +96,18 @@ static void mosaic_make_capacity_count(count_t *count) {
   const mp_mosaic_kernel_t *kernel = count->maker->kernel;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
-    if (window->is_whole || window->type.space != count->space) continue;
+    if (window->is_whole || window->type->space != count->space) continue;
     mosaic_make_capacity_add(count, window->is_result ? "result" : "operand", window->array,
-                             mosaic_make_capacity_size(&window->type),
+                             mosaic_make_capacity_size(window->type),
                              mosaic_make_capacity_buffers(count, window));
   }
   for (uint32_t i = 0; i < kernel->num_locals; ++i) {
     const mp_mosaic_local_t *local = &kernel->locals[i];
-    if (local->type.space != count->space) continue;
+    if (local->type->space != count->space) continue;
     const bool is_scratch = local->operand == MP_MOSAIC_NONE;
     mosaic_make_capacity_add(count, is_scratch ? "scratch argument" : "operand",
                              is_scratch ? local->arg : local->operand,
-                             mosaic_make_capacity_size(&local->type), 1);
+                             mosaic_make_capacity_size(local->type), 1);
   }
   mosaic_make_capacity_add(count, "scoped memory", MP_MOSAIC_NONE,
                            mosaic_make_capacity_block(count->maker->func->body, count->space), 1);

@@ -26,11 +26,11 @@ static bool mosaic_make_fills_uses(const mp_mosaic_instruction_t *in,
 static bool mosaic_make_fills_is_whole(const mp_mosaic_instruction_t *in,
                                        const mp_mosaic_window_t *window) {
   if (in->kind != MP_MOSAIC_DO_STORE || in->target != window->arg || in->a != window->view ||
-      in->c != MP_MOSAIC_NONE || in->u.part->rank != window->type.rank) {
+      in->c != MP_MOSAIC_NONE || in->u.part->rank != window->type->rank) {
     return false;
   }
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
-    if (in->u.part->sizes[d] != window->type.dims[d]) return false;
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
+    if (in->u.part->sizes[d] != window->type->dims[d]) return false;
   }
   return true;
 }
@@ -64,7 +64,7 @@ static uint32_t mosaic_make_fills_grid_dim(const mp_mosaic_kernel_t *kernel,
 }
 
 static int64_t mosaic_make_fills_blocks(const mp_mosaic_window_t *window, uint32_t d) {
-  const int64_t size = window->type.dims[d];
+  const int64_t size = window->type->dims[d];
   return size == 0 ? 0 : (window->dims[d] + size - 1) / size;
 }
 
@@ -72,7 +72,7 @@ static int64_t mosaic_make_fills_blocks(const mp_mosaic_window_t *window, uint32
 static bool mosaic_make_fills_is_plain(const mp_mosaic_kernel_t *kernel,
                                        const mp_mosaic_window_t *window) {
   uint32_t used = 0;
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
     const int64_t blocks = mosaic_make_fills_blocks(window, d);
     if (blocks <= 1) continue;
     const uint32_t g = mosaic_make_fills_grid_dim(kernel, window, d);
@@ -85,7 +85,7 @@ static bool mosaic_make_fills_is_plain(const mp_mosaic_kernel_t *kernel,
 // The number of the block at a step; -1: it is outside.
 static int64_t mosaic_make_fills_block(const mp_mosaic_window_t *window, const int64_t *index) {
   int64_t block = 0;
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
     const int64_t blocks = mosaic_make_fills_blocks(window, d);
     if (index[d] < 0 || index[d] >= blocks) return -1;
     block = block * blocks + index[d];
@@ -121,7 +121,7 @@ static mp_status_t mosaic_make_fills_try_steps(const mp_mosaic_maker_t *maker,
                                                bool *out_covers) {
   enum { MOST_STEPS = 1 << 14 };
   int64_t blocks = 1;
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
     if (__builtin_mul_overflow(blocks, mosaic_make_fills_blocks(window, d), &blocks)) return NULL;
   }
   if (steps > MOST_STEPS || blocks > steps || !window->has_entry ||

@@ -44,6 +44,6 @@ mp_status_t mp_mosaic_index_changes(const mp_mosaic_maker_t *maker,
   MP_RETURN_IF_ERROR(mp_mosaic_window_index(kernel, window, step, maker->state, first));
   step[d] = 1;
   MP_RETURN_IF_ERROR(mp_mosaic_window_index(kernel, window, step, maker->state, second));
-  *out_changes = memcmp(first, second, window->type.rank * sizeof(*first)) != 0;
+  *out_changes = memcmp(first, second, window->type->rank * sizeof(*first)) != 0;
   return NULL;
 }

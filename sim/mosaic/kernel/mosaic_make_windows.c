@@ -17,17 +17,6 @@ mp_status_t mp_mosaic_maker_error(const mp_mosaic_maker_t *maker, const char *fo
   return mp_status_annotate(status, "Mosaic function '%.*s'", MP_STR_ARG(maker->func->name));
 }
 
-static mp_status_t mosaic_make_windows_copy_type(const mp_mosaic_maker_t *maker,
-                                                 const mp_mosaic_type_t *type,
-                                                 mp_mosaic_type_t *out_type) {
-  *out_type = *type;
-  out_type->strides = NULL;
-  out_type->offset = 0;
-  out_type->dims = mp_arena_copy(maker->arena, type->dims, type->rank * sizeof(*type->dims));
-  MP_RETURN_IF_NULL(out_type->dims);
-  return NULL;
-}
-
 static mp_status_t mosaic_make_windows_type_bytes(const mp_mosaic_maker_t *maker, uint32_t arg,
                                                   const mp_mosaic_type_t *type, size_t *out_bytes) {
   int64_t count = 0;
@@ -78,7 +67,7 @@ static mp_status_t mosaic_make_windows_entry(const mp_mosaic_maker_t *maker,
     }
     MP_RETURN_IF_ERROR(mp_mosaic_compile_func(maker->compiler, func, &window->entry));
   }
-  if (window->entry.num_results == window->type.rank &&
+  if (window->entry.num_results == window->type->rank &&
       window->entry.num_args >= maker->kernel->rank) {
     return NULL;
   }
@@ -97,7 +86,7 @@ static mp_status_t mosaic_make_windows_kind(const mp_mosaic_maker_t *maker,
   }
   const mp_mosaic_attr_t *before = attr->list.items[0].value;
   window->is_element = true;
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
     if (before->kind == MP_MOSAIC_INTS && d < before->ints.count) {
       window->pad[d] = before->ints.values[d];
     } else if (before->kind == MP_MOSAIC_ARRAY && d < before->list.count) {
@@ -149,9 +138,9 @@ static mp_status_t mosaic_make_windows_array(const mp_mosaic_maker_t *maker,
   const mp_op_t *call = maker->call;
   const mp_type_t *type =
       window->is_result ? call->results[window->array].type : call->operands[window->array]->type;
-  const bool fits = mp_type_is_tensor(type) && type->rank == window->type.rank &&
-                    mp_dtype_size(type->dtype) == mp_mosaic_element_bytes(&window->type) &&
-                    window->type.element == MP_MOSAIC_NUMBER;
+  const bool fits = mp_type_is_tensor(type) && type->rank == window->type->rank &&
+                    mp_dtype_size(type->dtype) == mp_mosaic_element_bytes(window->type) &&
+                    window->type->element == MP_MOSAIC_NUMBER;
   if (!fits) {
     return mp_mosaic_maker_error(maker, "argument %u does not fit to %s %u of the call",
                                  window->arg, window->is_result ? "result" : "operand",
@@ -159,7 +148,7 @@ static mp_status_t mosaic_make_windows_array(const mp_mosaic_maker_t *maker,
   }
   for (uint32_t d = 0; d < type->rank; ++d) {
     window->dims[d] = type->dims[d];
-    if (window->is_whole && type->dims[d] != window->type.dims[d]) {
+    if (window->is_whole && type->dims[d] != window->type->dims[d]) {
       return mp_mosaic_maker_error(maker, "argument %u has another shape than its array",
                                    window->arg);
     }
@@ -183,8 +172,8 @@ static bool mosaic_make_windows_is_array(const mp_mosaic_attr_t *params,
     const mp_mosaic_affine_t *index = indices->map->results[d];
     if (index->kind != MP_MOSAIC_AFFINE_CONSTANT || index->value != 0) return false;
   }
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
-    if (window->type.dims[d] != window->dims[d]) return false;
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
+    if (window->type->dims[d] != window->dims[d]) return false;
   }
   return !window->is_element;
 }
@@ -195,7 +184,7 @@ static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
   const mp_mosaic_value_t *arg = &maker->func->body->args[window->arg];
   const mp_mosaic_attr_t *indices = NULL, *kind = NULL;
   MP_RETURN_IF_ERROR(mosaic_make_windows_type_bytes(maker, window->arg, arg->type, &window->bytes));
-  MP_RETURN_IF_ERROR(mosaic_make_windows_copy_type(maker, arg->type, &window->type));
+  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(maker->compiler, arg->type, &window->type));
   if (params != NULL) {
     indices = mp_mosaic_attr(params->list.items, params->list.count, "transform_indices");
     kind = mp_mosaic_attr(params->list.items, params->list.count, "window_kind");
@@ -263,7 +252,7 @@ static mp_status_t mosaic_make_windows_local(const mp_mosaic_maker_t *maker,
                                              mp_mosaic_local_t *local) {
   const mp_mosaic_value_t *arg = &maker->func->body->args[local->arg];
   MP_RETURN_IF_ERROR(mosaic_make_windows_type_bytes(maker, local->arg, arg->type, &local->bytes));
-  MP_RETURN_IF_ERROR(mosaic_make_windows_copy_type(maker, arg->type, &local->type));
+  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(maker->compiler, arg->type, &local->type));
   local->view = maker->kernel->main.args[local->arg];
   if (local->operand == MP_MOSAIC_NONE) return NULL;
   int64_t bytes = 0;

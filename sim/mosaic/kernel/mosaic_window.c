@@ -8,16 +8,16 @@
 // The first element of the block in the array, which may be before it or near its end.
 static void mosaic_window_starts(const mp_mosaic_window_t *window, const int64_t *index,
                                  int64_t *out_starts) {
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
     out_starts[d] =
-        window->is_element ? index[d] - window->pad[d] : index[d] * window->type.dims[d];
+        window->is_element ? index[d] - window->pad[d] : index[d] * window->type->dims[d];
   }
 }
 
 static mp_status_t mosaic_window_check(const mp_mosaic_window_t *window, const int64_t *index,
                                        const int64_t *starts) {
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
-    const int64_t size = window->type.dims[d], most = window->dims[d];
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
+    const int64_t size = window->type->dims[d], most = window->dims[d];
     const bool is_near = index[d] > -(INT64_C(1) << 40) && index[d] < (INT64_C(1) << 40);
     if (is_near && starts[d] < (most == 0 ? 1 : most) && starts[d] + size > 0) continue;
     return mp_status_make(MP_OUT_OF_RANGE,
@@ -30,8 +30,8 @@ static mp_status_t mosaic_window_check(const mp_mosaic_window_t *window, const i
 }
 
 static bool mosaic_window_is_inside(const mp_mosaic_window_t *window, const int64_t *starts) {
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
-    if (starts[d] < 0 || starts[d] + window->type.dims[d] > window->dims[d]) return false;
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
+    if (starts[d] < 0 || starts[d] + window->type->dims[d] > window->dims[d]) return false;
   }
   return true;
 }
@@ -40,17 +40,17 @@ static bool mosaic_window_is_inside(const mp_mosaic_window_t *window, const int6
 // whole.
 static bool mosaic_window_is_one_piece(const mp_mosaic_window_t *window) {
   uint32_t d = 0;
-  while (d < window->type.rank && window->type.dims[d] == 1) ++d;
-  for (++d; d < window->type.rank; ++d) {
-    if (window->type.dims[d] != window->dims[d]) return false;
+  while (d < window->type->rank && window->type->dims[d] == 1) ++d;
+  for (++d; d < window->type->rank; ++d) {
+    if (window->type->dims[d] != window->dims[d]) return false;
   }
   return true;
 }
 
 static int64_t mosaic_window_strides(const mp_mosaic_window_t *window, const int64_t *starts,
                                      int64_t *out_strides) {
-  int64_t stride = mp_mosaic_element_bytes(&window->type), offset = 0;
-  for (uint32_t d = window->type.rank; d-- > 0;) {
+  int64_t stride = mp_mosaic_element_bytes(window->type), offset = 0;
+  for (uint32_t d = window->type->rank; d-- > 0;) {
     out_strides[d] = stride;
     offset += starts[d] * stride;
     stride *= window->dims[d];
@@ -62,23 +62,23 @@ static int64_t mosaic_window_strides(const mp_mosaic_window_t *window, const int
 static void mosaic_window_copy(const mp_mosaic_window_t *window, const int64_t *starts,
                                const mp_mosaic_window_state_t *state, bool is_back) {
   int64_t array_strides[MP_MOSAIC_MAX_RANK], first[MP_MOSAIC_MAX_RANK];
-  const int64_t element = mp_mosaic_element_bytes(&window->type);
+  const int64_t element = mp_mosaic_element_bytes(window->type);
   int64_t stride = element, at = 0;
   mp_strided_t copy;
   int64_t extents[MP_MOSAIC_MAX_RANK], strides[MP_MOSAIC_MAX_RANK];
-  for (uint32_t d = window->type.rank; d-- > 0;) {
+  for (uint32_t d = window->type->rank; d-- > 0;) {
     const int64_t begin = starts[d] < 0 ? -starts[d] : 0;
     int64_t end = window->dims[d] - starts[d];
-    if (end > window->type.dims[d]) end = window->type.dims[d];
+    if (end > window->type->dims[d]) end = window->type->dims[d];
     first[d] = starts[d] + begin;
     extents[d] = end - begin;
     strides[d] = stride;
     at += begin * stride;
-    stride *= window->type.dims[d];
+    stride *= window->type->dims[d];
   }
   const int64_t offset = mosaic_window_strides(window, first, array_strides);
   mp_strided_init(&copy, (size_t)element);
-  for (uint32_t d = 0; d < window->type.rank; ++d) {
+  for (uint32_t d = 0; d < window->type->rank; ++d) {
     mp_strided_add_dim(&copy, extents[d], is_back ? array_strides[d] : strides[d],
                        is_back ? strides[d] : array_strides[d]);
   }
@@ -97,7 +97,7 @@ void mp_mosaic_window_flush(const mp_mosaic_window_t *window, mp_mosaic_window_s
 mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window, const int64_t *index,
                                   mp_mosaic_window_state_t *state, mp_mosaic_view_t *view) {
   int64_t starts[MP_MOSAIC_MAX_RANK], strides[MP_MOSAIC_MAX_RANK];
-  const size_t size = window->type.rank * sizeof(*index);
+  const size_t size = window->type->rank * sizeof(*index);
   if (state->block.has_block && memcmp(state->block.index, index, size) == 0) return NULL;
   mp_mosaic_window_flush(window, state);
   mosaic_window_starts(window, index, starts);
@@ -108,13 +108,13 @@ mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window, const int64_
   state->block.is_copy = window->is_copied || !is_inside || !mosaic_window_is_one_piece(window);
   if (!state->block.is_copy) {
     view->base = state->array + mosaic_window_strides(window, starts, strides);
-    if (window->unsets) mp_mosaic_unset(&window->type, view->base, window->bytes);
+    if (window->unsets) mp_mosaic_unset(window->type, view->base, window->bytes);
     return NULL;
   }
   view->base = state->copy;
-  if (window->unsets) mp_mosaic_unset(&window->type, state->copy, window->bytes);
+  if (window->unsets) mp_mosaic_unset(window->type, state->copy, window->bytes);
   if (window->is_result && !window->is_kept) return NULL;
-  if (!is_inside) mp_mosaic_unset(&window->type, state->copy, window->bytes);
+  if (!is_inside) mp_mosaic_unset(window->type, state->copy, window->bytes);
   mosaic_window_copy(window, starts, state, false);
   return NULL;
 }

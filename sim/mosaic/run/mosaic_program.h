@@ -89,7 +89,6 @@ typedef struct {
   const int64_t *sizes;     // MP_MOSAIC_DYNAMIC: in the next register of `dynamic`
   const uint32_t *dynamic;  // registers
   const int64_t *steps;     // NULL: all are 1
-  bool adds;                // a store adds to what is there: vector dtype
 } mp_mosaic_part_t;
 
 // A result that is stored to memory, and may be computed right there: by the later instruction
@@ -110,11 +109,6 @@ typedef struct {
   const uint32_t *operands, *results;  // vectors
 } mp_mosaic_kernel_call_t;
 
-// What sets a view's shape.
-typedef struct {
-  const mp_mosaic_type_t *type;  // a copy, since the module goes
-} mp_mosaic_shape_t;
-
 typedef struct {
   uint32_t count;
   const int64_t *cases;
@@ -134,7 +128,7 @@ typedef struct {
   union {
     const mp_mosaic_part_t *part;
     const mp_mosaic_kernel_call_t *call;
-    const mp_mosaic_shape_t *shape;
+    const mp_mosaic_type_t *type;  // of a view: a copy, since the module goes
     const mp_mosaic_cases_t *cases;
     const char *text;  // ASSERT
   } u;

@@ -127,7 +127,7 @@ static mp_status_t mosaic_step_scalar(const mp_mosaic_instruction_t *in, mp_mosa
 
 static void mosaic_step_allocate(const mp_mosaic_program_t *program,
                                  const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state) {
-  const mp_mosaic_type_t *type = in->u.shape->type;
+  const mp_mosaic_type_t *type = in->u.type;
   mp_mosaic_view_t *view = &state->views[in->out];
   mp_mosaic_view_dense(type, state->memory + program->offsets[in->a], MP_MOSAIC_NONE, view);
   mp_mosaic_unset(type, view->base, (size_t)mp_mosaic_view_count(view) * view->element);
@@ -148,11 +148,11 @@ mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,
       return mosaic_step_name_root(
           &views[in->a], mosaic_step_part(in->u.part, state, &views[in->a], &views[in->out]));
     case MP_MOSAIC_DO_SQUEEZE:
-      return mp_mosaic_view_squeeze(&views[in->a], in->u.shape->type, &views[in->out]);
+      return mp_mosaic_view_squeeze(&views[in->a], in->u.type, &views[in->out]);
     case MP_MOSAIC_DO_RESHAPE:
-      return mp_mosaic_view_reshape(&views[in->a], in->u.shape->type, &views[in->out]);
+      return mp_mosaic_view_reshape(&views[in->a], in->u.type, &views[in->out]);
     case MP_MOSAIC_DO_BITCAST:
-      return mp_mosaic_view_bitcast(&views[in->a], in->u.shape->type, &views[in->out]);
+      return mp_mosaic_view_bitcast(&views[in->a], in->u.type, &views[in->out]);
     case MP_MOSAIC_DO_ALLOCATE:
       mosaic_step_allocate(program, in, state);
       return NULL;
