@@ -67,12 +67,9 @@ static mp_status_t mosaic_compile_async_semaphore(mp_mosaic_compiler_t *c,
   mp_mosaic_instruction_t in = {.kind = op->code == MP_MOSAIC_SEM_READ     ? MP_MOSAIC_DO_SEM_READ
                                         : op->code == MP_MOSAIC_SEM_SIGNAL ? MP_MOSAIC_DO_SEM_SIGNAL
                                                                            : MP_MOSAIC_DO_SEM_WAIT};
-  mp_mosaic_place_t place;
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[0], &in.c));
   if (op->code == MP_MOSAIC_SEM_READ) {
-    MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, op->results[0].type, &place));
-    mp_mosaic_set_place(c, &op->results[0], place);
-    in.out = place.index;
+    MP_RETURN_IF_ERROR(mp_mosaic_new_result(c, &op->results[0], &in.out));
     return mosaic_compile_async_emit(c, op, &in);
   }
   if (op->num_operands != 2) {
@@ -84,21 +81,11 @@ static mp_status_t mosaic_compile_async_semaphore(mp_mosaic_compiler_t *c,
 
 static mp_status_t mosaic_compile_async_allocate(mp_mosaic_compiler_t *c,
                                                  const mp_mosaic_op_t *op) {
-  const mp_mosaic_type_t *type = op->results[0].type;
-  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_ALLOCATE};
-  mp_mosaic_place_t place;
   int64_t count = 0;
-  if (!mp_mosaic_num_elements(type, &count) || count > (1 << 20)) {
+  if (!mp_mosaic_num_elements(op->results[0].type, &count) || count > (1 << 20)) {
     return mosaic_compile_async_refuse(op, "so many semaphores are not supported");
   }
-  MP_RETURN_IF_ERROR(mp_mosaic_new_vector(c, (uint64_t)count * 8, &in.a));
-  c->vectors.items[in.a].start = 0;
-  c->vectors.items[in.a].end = UINT32_MAX;
-  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(c, type, &in.u.type));
-  MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, type, &place));
-  mp_mosaic_set_place(c, &op->results[0], place);
-  in.out = place.index;
-  return mosaic_compile_async_emit(c, op, &in);
+  return mp_mosaic_compile_allocate(c, op, (uint64_t)count * 8);
 }
 
 // ---- random numbers ----
@@ -132,11 +119,8 @@ static mp_status_t mosaic_compile_async_random(mp_mosaic_compiler_t *c, const mp
 
 static mp_status_t mosaic_compile_async_scalar(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
                                                mp_mosaic_instruction_t *in) {
-  mp_mosaic_place_t place;
-  MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, op->results[0].type, &place));
-  mp_mosaic_set_place(c, &op->results[0], place);
-  in->out = place.index;
-  return in->kind == MP_MOSAIC_DO_RETURN ? NULL : mosaic_compile_async_emit(c, op, in);
+  MP_RETURN_IF_ERROR(mp_mosaic_new_result(c, &op->results[0], &in->out));
+  return mosaic_compile_async_emit(c, op, in);
 }
 
 static mp_status_t mosaic_compile_async_size(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
@@ -165,7 +149,7 @@ static mp_status_t mosaic_compile_async_bound(mp_mosaic_compiler_t *c, const mp_
 }
 
 mp_status_t mp_mosaic_compile_async(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
-  mp_mosaic_instruction_t zero = {.kind = MP_MOSAIC_DO_RETURN};
+  uint32_t zero = 0;  // the register of a core's number
   MP_RETURN_IF_ERROR(mp_mosaic_end_segment(c));
   switch (op->code) {
     case MP_MOSAIC_ENQUEUE_DMA:
@@ -188,7 +172,7 @@ mp_status_t mp_mosaic_compile_async(mp_mosaic_compiler_t *c, const mp_mosaic_op_
       return mosaic_compile_async_bound(c, op);
     case MP_MOSAIC_CORE_ID:
     case MP_MOSAIC_SUBCORE_ID:
-      return mosaic_compile_async_scalar(c, op, &zero);
+      return mp_mosaic_new_result(c, &op->results[0], &zero);
     default:
       return mosaic_compile_async_refuse(op, "this op is not supported");
   }

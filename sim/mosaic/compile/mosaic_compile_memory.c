@@ -1,7 +1,6 @@
 // Loads, stores, and views.
-#include <string.h>
-
 #include "sim/mosaic/compile/mosaic_compiler.h"
+#include "sim/mosaic/run/mosaic_view.h"
 
 // ---- parts ----
 
@@ -118,14 +117,11 @@ static mp_status_t mosaic_compile_memory_load(mp_mosaic_compiler_t *c, const mp_
                             .shape = is_scalar ? NULL : op->results[0].type,
                             .steps = "strides"};
   mp_mosaic_instruction_t in = {.kind = is_scalar ? MP_MOSAIC_DO_LOAD_SCALAR : MP_MOSAIC_DO_LOAD};
-  mp_mosaic_place_t place;
   if (num_indices + 1 != op->num_operands) {
     return mp_mosaic_op_error(op, MP_UNIMPLEMENTED, "loads with a mask are not supported");
   }
   MP_RETURN_IF_ERROR(mosaic_compile_memory_access(c, op, 0, &spec, &in));
-  MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, op->results[0].type, &place));
-  mp_mosaic_set_place(c, &op->results[0], place);
-  in.out = place.index;
+  MP_RETURN_IF_ERROR(mp_mosaic_new_result(c, &op->results[0], &in.out));
   return mp_mosaic_emit(c, &in);
 }
 
@@ -204,21 +200,24 @@ static mp_status_t mosaic_compile_memory_same(mp_mosaic_compiler_t *c, const mp_
   return NULL;
 }
 
-// Memory that stays for the whole run.
+mp_status_t mp_mosaic_compile_allocate(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
+                                       uint64_t bytes) {
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_ALLOCATE};
+  MP_RETURN_IF_ERROR(mp_mosaic_new_vector(c, bytes, &in.a));
+  c->vectors.items[in.a].start = 0;
+  c->vectors.items[in.a].end = UINT32_MAX;
+  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(c, op->results[0].type, &in.u.type));
+  return mosaic_compile_memory_new_view(c, op, MP_MOSAIC_NONE, &in);
+}
+
 static mp_status_t mosaic_compile_memory_allocate(mp_mosaic_compiler_t *c,
                                                   const mp_mosaic_op_t *op) {
   const mp_mosaic_type_t *type = op->results[0].type;
-  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_ALLOCATE};
   int64_t count = 0;
   if (!mp_mosaic_num_elements(type, &count) || count > (INT64_C(1) << 32)) {
     return mp_mosaic_op_error(op, MP_UNIMPLEMENTED, "the size of the memory is not known");
   }
-  const uint64_t element = type->element == MP_MOSAIC_NUMBER ? mp_dtype_size(type->dtype) : 8;
-  MP_RETURN_IF_ERROR(mp_mosaic_new_vector(c, (uint64_t)count * element, &in.a));
-  c->vectors.items[in.a].start = 0;
-  c->vectors.items[in.a].end = UINT32_MAX;
-  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(c, type, &in.u.type));
-  return mosaic_compile_memory_new_view(c, op, MP_MOSAIC_NONE, &in);
+  return mp_mosaic_compile_allocate(c, op, (uint64_t)count * mp_mosaic_element_bytes(type));
 }
 
 mp_status_t mp_mosaic_compile_memory(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {

@@ -30,10 +30,7 @@ bool mp_mosaic_is_scalar_op(const mp_mosaic_op_t *op) {
 
 static mp_status_t mosaic_compile_scalar_result(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
                                                 mp_mosaic_instruction_t *instruction) {
-  mp_mosaic_place_t place;
-  MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, op->results[0].type, &place));
-  mp_mosaic_set_place(c, &op->results[0], place);
-  instruction->out = place.index;
+  MP_RETURN_IF_ERROR(mp_mosaic_new_result(c, &op->results[0], &instruction->out));
   return mp_mosaic_emit(c, instruction);
 }
 

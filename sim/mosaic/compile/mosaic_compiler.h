@@ -112,6 +112,9 @@ static inline void mp_mosaic_set_place(mp_mosaic_compiler_t *c, const mp_mosaic_
                                        mp_mosaic_place_t place) {
   c->frame->places[value->id] = place;
 }
+// A new place for a value, of which an instruction needs the index.
+MP_NODISCARD mp_status_t mp_mosaic_new_result(mp_mosaic_compiler_t *c,
+                                              const mp_mosaic_value_t *value, uint32_t *out_index);
 MP_NODISCARD mp_status_t mp_mosaic_begin_loop(mp_mosaic_compiler_t *c);
 // After the instruction that jumps back.
 MP_NODISCARD mp_status_t mp_mosaic_end_loop(mp_mosaic_compiler_t *c);
@@ -156,6 +159,10 @@ MP_NODISCARD mp_status_t mp_mosaic_compile_flow(mp_mosaic_compiler_t *c, const m
 
 MP_NODISCARD mp_status_t mp_mosaic_compile_memory(mp_mosaic_compiler_t *c,
                                                   const mp_mosaic_op_t *op);
+
+// Memory of `bytes` bytes that stays for the whole run; the op's result is all of it.
+MP_NODISCARD mp_status_t mp_mosaic_compile_allocate(mp_mosaic_compiler_t *c,
+                                                    const mp_mosaic_op_t *op, uint64_t bytes);
 
 // ---- mosaic_compile_async.c ----
 

@@ -2,6 +2,7 @@
 
 #include "sim/ir/loc.h"
 #include "sim/mosaic/compile/mosaic_compiler.h"
+#include "sim/mosaic/vectors/vectors.h"
 
 mp_status_t mp_mosaic_emit(mp_mosaic_compiler_t *c, const mp_mosaic_instruction_t *instruction) {
   if (c->code.count >= MP_MOSAIC_MOST_INSTRUCTIONS) {
@@ -55,11 +56,10 @@ mp_status_t mp_mosaic_new_vector(mp_mosaic_compiler_t *c, uint64_t bytes, uint32
 
 static mp_status_t mosaic_emit_vector_bytes(const mp_mosaic_type_t *type, uint64_t *out_bytes) {
   int64_t count = 0;
-  const mp_dtype_t dtype = type->dtype == MP_DTYPE_INDEX ? MP_DTYPE_S64 : type->dtype;
   if (!mp_mosaic_num_elements(type, &count) || count > (INT64_C(1) << 40)) {
     return mp_status_make(MP_UNIMPLEMENTED, "vectors of unknown size are not supported");
   }
-  *out_bytes = (uint64_t)count * mp_dtype_size(dtype);
+  *out_bytes = (uint64_t)count * mp_dtype_size(mp_mosaic_tensor_dtype(type->dtype));
   return NULL;
 }
 
@@ -84,6 +84,15 @@ mp_status_t mp_mosaic_new_place(mp_mosaic_compiler_t *c, const mp_mosaic_type_t 
       out_place->index = c->num_views++;
       return NULL;
   }
+}
+
+mp_status_t mp_mosaic_new_result(mp_mosaic_compiler_t *c, const mp_mosaic_value_t *value,
+                                 uint32_t *out_index) {
+  mp_mosaic_place_t place;
+  MP_RETURN_IF_ERROR(mp_mosaic_new_place(c, value->type, &place));
+  mp_mosaic_set_place(c, value, place);
+  *out_index = place.index;
+  return NULL;
 }
 
 // ---- uses ----
