@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "sim/mosaic/compile/mosaic_compiler.h"
 #include "sim/mosaic/vectors/vectors.h"
 
@@ -92,16 +90,6 @@ static mp_status_t mosaic_compile_op(mp_mosaic_compiler_t *c, const mp_mosaic_op
   }
 }
 
-// Errors that do not name the op, because their makers did not know it, get its name.
-static mp_status_t mosaic_compile_name_op(const mp_mosaic_op_t *op, mp_status_t status) {
-  const mp_status_code_t code = mp_status_code(status);
-  const bool is_named = strchr(mp_status_message(status), '[') != NULL;
-  if (code == MP_RESOURCE_EXHAUSTED || is_named) return status;
-  mp_status_t named = mp_mosaic_op_error(op, code, "%s", mp_status_message(status));
-  mp_status_release(status);
-  return named;
-}
-
 static mp_status_t mosaic_compile_block(mp_mosaic_compiler_t *c, const mp_mosaic_block_t *block,
                                         const mp_mosaic_op_t **out_terminator) {
   for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) {
@@ -110,7 +98,8 @@ static mp_status_t mosaic_compile_block(mp_mosaic_compiler_t *c, const mp_mosaic
       return mp_mosaic_end_segment(c);
     }
     mp_status_t status = mosaic_compile_op(c, op);
-    if (status != NULL) return mosaic_compile_name_op(op, status);
+    if (mp_status_code(status) == MP_RESOURCE_EXHAUSTED) return status;
+    MP_RETURN_IF_ERROR(mp_mosaic_name_op(op, status));
   }
   return mp_status_make(MP_INVALID_ARGUMENT, "a block of the Mosaic module has no ops");
 }

@@ -118,6 +118,8 @@ MP_NODISCARD mp_status_t mp_mosaic_new_result(mp_mosaic_compiler_t *c,
 MP_NODISCARD mp_status_t mp_mosaic_begin_loop(mp_mosaic_compiler_t *c);
 // After the instruction that jumps back.
 MP_NODISCARD mp_status_t mp_mosaic_end_loop(mp_mosaic_compiler_t *c);
+// Errors that do not name the op, because their makers did not know it, get its name.
+MP_NODISCARD mp_status_t mp_mosaic_name_op(const mp_mosaic_op_t *op, mp_status_t status);
 // A copy of a memref's type without its layout, in the program's arena.
 MP_NODISCARD mp_status_t mp_mosaic_copy_type(const mp_mosaic_compiler_t *c,
                                              const mp_mosaic_type_t *type,

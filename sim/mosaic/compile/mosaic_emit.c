@@ -25,6 +25,14 @@ mp_status_t mp_mosaic_where(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
   return NULL;
 }
 
+mp_status_t mp_mosaic_name_op(const mp_mosaic_op_t *op, mp_status_t status) {
+  if (status == NULL || strchr(mp_status_message(status), '[') != NULL) return status;
+  mp_status_t named =
+      mp_mosaic_op_error(op, mp_status_code(status), "%s", mp_status_message(status));
+  mp_status_release(status);
+  return named;
+}
+
 mp_status_t mp_mosaic_copy_type(const mp_mosaic_compiler_t *c, const mp_mosaic_type_t *type,
                                 const mp_mosaic_type_t **out_type) {
   mp_mosaic_type_t *copy = MP_ARENA_NEW(c->arena, mp_mosaic_type_t);

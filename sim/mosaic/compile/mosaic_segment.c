@@ -185,6 +185,23 @@ static mp_status_t mosaic_segment_improve(mp_module_t *module) {
   return mp_pass_dead_code(module);
 }
 
+// The program does not keep the locations of the module's ops.
+static mp_status_t mosaic_segment_forget_location(void *context, mp_op_t *op) {
+  (void)context;
+  op->loc = NULL;
+  return NULL;
+}
+
+// The function becomes instructions: a vector for each input, and (set here) each output.
+static mp_status_t mosaic_segment_emit(segment_t *segment, const uint32_t *inputs,
+                                       uint32_t *outputs) {
+  mp_module_t *module = segment->hlo.module;
+  MP_RETURN_IF_ERROR(mosaic_segment_return(segment));
+  MP_RETURN_IF_ERROR(mosaic_segment_improve(module));
+  MP_RETURN_IF_ERROR(mp_mosaic_emit_segment(segment->c, module, inputs, outputs));
+  return mp_block_walk(module->main->body, mosaic_segment_forget_location, NULL);
+}
+
 // ---- results ----
 
 // Values that are scalars are moved to registers.
@@ -205,13 +222,6 @@ static mp_status_t mosaic_segment_place(segment_t *segment, const mp_mosaic_valu
   return NULL;
 }
 
-// The program does not keep the locations of the module's ops.
-static mp_status_t mosaic_segment_forget_location(void *context, mp_op_t *op) {
-  (void)context;
-  op->loc = NULL;
-  return NULL;
-}
-
 static mp_status_t mosaic_segment_make(segment_t *segment) {
   mp_mosaic_compiler_t *c = segment->c;
   MP_RETURN_IF_ERROR(mosaic_segment_find_inputs(segment));
@@ -220,19 +230,17 @@ static mp_status_t mosaic_segment_make(segment_t *segment) {
     MP_RETURN_IF_ERROR(mosaic_segment_translate(segment, c->pending.items[i]));
   }
   MP_RETURN_IF_ERROR(mosaic_segment_find_outputs(segment));
-  MP_RETURN_IF_ERROR(mosaic_segment_return(segment));
-  MP_RETURN_IF_ERROR(mosaic_segment_improve(segment->hlo.module));
   uint32_t *inputs = MP_ARENA_ARRAY(c->scratch, uint32_t, segment->inputs.count);
   uint32_t *outputs = MP_ARENA_ARRAY(c->scratch, uint32_t, segment->outputs.count);
   if (inputs == NULL || outputs == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < segment->inputs.count; ++i) {
     MP_RETURN_IF_ERROR(mosaic_segment_input_vector(segment, segment->inputs.items[i], &inputs[i]));
   }
-  MP_RETURN_IF_ERROR(mp_mosaic_emit_segment(c, segment->hlo.module, inputs, outputs));
+  MP_RETURN_IF_ERROR(mosaic_segment_emit(segment, inputs, outputs));
   for (uint32_t i = 0; i < segment->outputs.count; ++i) {
     MP_RETURN_IF_ERROR(mosaic_segment_place(segment, segment->outputs.items[i], outputs[i]));
   }
-  return mp_block_walk(segment->hlo.module->main->body, mosaic_segment_forget_location, NULL);
+  return NULL;
 }
 
 mp_status_t mp_mosaic_end_segment(mp_mosaic_compiler_t *c) {
@@ -241,11 +249,7 @@ mp_status_t mp_mosaic_end_segment(mp_mosaic_compiler_t *c) {
   const mp_mosaic_op_t *first = c->pending.items[0];
   mp_status_t status = mosaic_segment_make(&segment);
   c->pending.count = 0;
-  if (status == NULL || strchr(mp_status_message(status), '[') != NULL) return status;
-  mp_status_t named =
-      mp_mosaic_op_error(first, mp_status_code(status), "%s", mp_status_message(status));
-  mp_status_release(status);
-  return named;
+  return mp_mosaic_name_op(first, status);
 }
 
 // ---- constants ----
@@ -280,10 +284,8 @@ mp_status_t mp_mosaic_make_again(mp_mosaic_compiler_t *c, const mp_mosaic_value_
   uint32_t vector = 0;
   MP_RETURN_IF_ERROR(mosaic_segment_new_module(&segment));
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(c->scratch, &segment.outputs, value));
-  MP_RETURN_IF_ERROR(mosaic_segment_return(&segment));
-  MP_RETURN_IF_ERROR(mosaic_segment_improve(segment.hlo.module));
-  MP_RETURN_IF_ERROR(mp_mosaic_emit_segment(c, segment.hlo.module, NULL, &vector));
+  MP_RETURN_IF_ERROR(mosaic_segment_emit(&segment, NULL, &vector));
   // The value's place for this use alone: runs need not come here before they come to other uses.
   *out_place = (mp_mosaic_place_t){MP_MOSAIC_IN_VECTOR, vector, MP_MOSAIC_NONE};
-  return mp_block_walk(segment.hlo.module->main->body, mosaic_segment_forget_location, NULL);
+  return NULL;
 }
