@@ -44,7 +44,8 @@ void mp_mosaic_state_init(const mp_mosaic_program_t *program, char *memory,
                                    .memory = memory + layout.memory,
                                    .scratch = memory + layout.scratch,
                                    .shared = memory + layout.shared};
-  memcpy(out_state->registers, program->registers, program->num_registers * sizeof(int64_t));
+  const size_t bytes = program->num_registers * sizeof(int64_t);
+  if (bytes != 0) memcpy(out_state->registers, program->registers, bytes);
   for (uint32_t v = 0; v < program->num_vectors; ++v) {
     const void *known = program->known[v];
     out_state->vectors[v] = known != NULL ? (char *)known : out_state->memory + program->offsets[v];
