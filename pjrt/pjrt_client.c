@@ -131,6 +131,7 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   MP_RETURN_IF_NULL(client->dump);
   client->op_by_op = wrap->options->fuse == 0;
   client->as_written = wrap->options->rewrites == 0;
+  client->checks_kernels = strcmp(wrap->options->kernels, "check") == 0;
   mp_native_set_policy((mp_native_policy_t)wrap->options->native);
   return NULL;
 }

@@ -208,6 +208,7 @@ static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
   if (client == NULL) return wishes;
   wishes.op_by_op = client->op_by_op;
   wishes.as_written = client->as_written;
+  wishes.kernels.checks = client->checks_kernels;
   wishes.open_loops = wishes.absent_calls = mp_client_has_shapes_only(client->client);
   return wishes;
 }

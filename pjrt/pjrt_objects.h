@@ -233,9 +233,10 @@ struct PJRT_Client {
   mp_pjrt_memory_t *memories;  // of the addressable devices, in the order of their ids
   PJRT_Memory **addressable_memory_list;
   size_t num_devices, num_addressable, num_addressable_memories;
-  const char *dump;  // the folder that the option names, or ""
-  bool op_by_op;     // nothing is fused
-  bool as_written;   // nothing is rewritten as XLA does
+  const char *dump;     // the folder that the option names, or ""
+  bool op_by_op;        // nothing is fused
+  bool as_written;      // nothing is rewritten as XLA does
+  bool checks_kernels;  // runs of Mosaic kernels are checked
   // In the list of clients that get faults, if an observer keeps one; it adds clients without
   // allocating.
   PJRT_Client *next;

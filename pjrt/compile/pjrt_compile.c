@@ -108,6 +108,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .keep_partitioned = wishes->keep_partitioned,
       .open_loops = wishes->open_loops,
       .absent_calls = wishes->absent_calls,
+      .kernels = wishes->kernels,
       .answers = source->is_stored ? &source->answers : NULL,
   };
   mp_pjrt_compiled_t compiled = {.uses_shardy = options.use_shardy_partitioner};

@@ -28,10 +28,10 @@ typedef struct {
 
 // Compiles for a pod of `pod_devices` devices, which are TPUs if `is_tpu`: libtpu's compile options
 // are accepted then. `wishes` are the client's: of these op_by_op,
-// as_written, keep_partitioned, open_loops and absent_calls count; the rest comes from the source.
-// The assignment is in `arena`; the program has its own arena. INVALID_ARGUMENT for bad bytes and
-// for unknown options or devices; UNIMPLEMENTED for formats and ops that minipod does not have.
-// Thread-safe.
+// as_written, keep_partitioned, open_loops, absent_calls and kernels count; the rest comes from the
+// source. The assignment is in `arena`; the program has its own arena. INVALID_ARGUMENT for bad
+// bytes and for unknown options or devices; UNIMPLEMENTED for formats and ops that minipod does not
+// have. Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
                                          bool is_tpu, const mp_compile_request_t *wishes,
                                          mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled);

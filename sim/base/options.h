@@ -94,6 +94,8 @@ typedef enum {
     "rules of the chip model to switch off, such as \"chains,shifted_exp\" (with a time model)")   \
   X(check, STRING, 0, 0, "off", "", "MINIPOD_CHECK",                                               \
     "replicas: launches compare the copies of an array on several devices; off: they do not")      \
+  X(kernels, STRING, 0, 0, "run", "", "MINIPOD_KERNELS",                                           \
+    "check: find races, unset memory and busy semaphores in Mosaic kernels; run: run them")        \
   X(faults, STRING, 0, 0, "", "", "MINIPOD_FAULTS",                                                \
     "a list of faults (dead or slow devices and links, flipped bits), or a file with one")         \
   X(trace, STRING, 0, 0, "", "", "MINIPOD_TRACE",                                                  \
@@ -167,7 +169,7 @@ typedef struct {
   const char *algorithms;
   const char *calibration;
   const char *chip_without;
-  const char *check, *match;
+  const char *check, *kernels, *match;
   const char *faults;
   const char *trace;
   int64_t trace_events;

@@ -99,6 +99,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
       .answers = MP_STR(""),
       .open_loops = request->op_by_op || request->open_loops,
       .absent_calls = request->absent_calls,
+      .kernels = request->kernels,
   };
   MP_RETURN_IF_ERROR(compile_check_grid(options.num_replicas, options.num_partitions));
   module->num_replicas = options.num_replicas;

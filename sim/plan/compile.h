@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "sim/base/status.h"
+#include "sim/mosaic/kernel/mosaic_kernel.h"
 #include "sim/plan/program.h"
 #include "sim/readers/reader.h"
 
@@ -31,6 +32,8 @@ typedef struct {
   // Accepts calls of functions that are not registered: the program will only run for its shapes
   // (option `values`), which does not call them. Otherwise such a program is refused.
   bool absent_calls;
+  // What Mosaic kernels are made for.
+  mp_mosaic_target_t kernels;
   // The answers of custom partitioners in an earlier compilation of the same program
   // (mp_program_t.answers); then they are not asked again. NULL: they are asked. Borrowed.
   const mp_str_t *answers;

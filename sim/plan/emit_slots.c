@@ -58,8 +58,11 @@ mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
   MP_ASSERT(op->id < emitter->live.num_positions);
   if (emitter->kernels[op->id] == NULL) {
     // The maker of these is not in the table, because it uses fusion, which uses the table.
-    const mp_kernel_maker_t make = mp_mosaic_is_call(op) ? mp_mosaic_make_kernel : mp_kernel_create;
-    MP_RETURN_IF_ERROR(make(emitter->arena, op, &emitter->kernels[op->id]));
+    const mp_kernel_t **kernel = &emitter->kernels[op->id];
+    MP_RETURN_IF_ERROR(
+        mp_mosaic_is_call(op)
+            ? mp_mosaic_make_kernel(emitter->arena, op, &emitter->options->kernels, kernel)
+            : mp_kernel_create(emitter->arena, op, kernel));
   }
   *out_kernel = emitter->kernels[op->id];
   return NULL;

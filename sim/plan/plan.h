@@ -10,6 +10,7 @@
 #include "sim/base/containers/array.h"
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
+#include "sim/mosaic/kernel/mosaic_kernel.h"
 #include "sim/plan/program.h"
 #include "sim/spmd/partition/partition.h"
 
@@ -20,6 +21,7 @@ typedef struct {
   bool open_loops;   // no loop becomes one command
   // Accepts functions that are not registered: the program runs for its shapes alone.
   bool absent_calls;
+  mp_mosaic_target_t kernels;  // what Mosaic kernels are made for
   // For mp_program_t.partitioned: the program takes it over. If it is given, loops with branches do
   // not become one command, because that would not record the branches taken. May be NULL.
   mp_module_t *partitioned;

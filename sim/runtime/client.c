@@ -180,12 +180,21 @@ static mp_status_t client_read_match(mp_client_t *client, const mp_options_t *op
                         mp_option_source_name(options->source[MP_OPTION_ID_match]), options->match);
 }
 
+static mp_status_t client_check_kernels(const mp_options_t *options) {
+  if (strcmp(options->kernels, "run") == 0 || strcmp(options->kernels, "check") == 0) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s (%s): expected run or check, got '%s'",
+                        mp_option_info(MP_OPTION_ID_kernels)->environment,
+                        mp_option_source_name(options->source[MP_OPTION_ID_kernels]),
+                        options->kernels);
+}
+
 // Everything that options alone can make impossible.
 static mp_status_t client_make_settings(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(client_make_model(client, options));
   MP_RETURN_IF_ERROR(client_check_absent(client, options));
   MP_RETURN_IF_ERROR(client_read_check(client, options));
   MP_RETURN_IF_ERROR(client_read_match(client, options));
+  MP_RETURN_IF_ERROR(client_check_kernels(options));
   return mp_client_make_faults(client, options);
 }
 

@@ -109,6 +109,8 @@ static mp_status_t mosaic_compile_memory_access(mp_mosaic_compiler_t *c, const m
 
 static mp_status_t mosaic_compile_memory_load(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
   const bool is_scalar = op->results[0].type->kind == MP_MOSAIC_SCALAR;
+  // JAX loads what it overwrites. A TPU's compiler drops such loads.
+  if (c->frame->uses[op->results[0].id] == 0) return NULL;
   const uint32_t num_indices = op->code == MP_MOSAIC_TPU_VECTOR_LOAD
                                    ? mosaic_compile_memory_segment(op, 1, 0)
                                    : op->num_operands - 1;

@@ -14,7 +14,8 @@ typedef struct {
   mp_mosaic_state_t state;
   mp_mosaic_window_state_t *windows;
   int64_t bounds[MP_MOSAIC_MAX_GRID], step[MP_MOSAIC_MAX_GRID];
-  bool is_last;  // no part comes after this
+  bool is_last;              // no part comes after this
+  mp_mosaic_check_t *check;  // NULL: none
 } grid_t;
 
 // ---- the memory of a part ----
@@ -56,7 +57,7 @@ static void mosaic_grid_set_window(grid_t *grid, uint32_t w, char *memory) {
   }
 }
 
-static void mosaic_grid_begin(grid_t *grid) {
+static mp_status_t mosaic_grid_begin(grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   char *at = grid->call->scratch;
   char *state = mosaic_grid_take(&at, mp_mosaic_state_bytes(&kernel->program));
@@ -67,6 +68,9 @@ static void mosaic_grid_begin(grid_t *grid) {
   for (uint32_t i = 0; i < kernel->num_locals; ++i)
     mosaic_grid_set_local(grid, &kernel->locals[i], at);
   for (uint32_t w = 0; w < kernel->num_windows; ++w) mosaic_grid_set_window(grid, w, at);
+  if (grid->check == NULL) return NULL;
+  mp_mosaic_check_follow(grid->check, &grid->state, grid->step, kernel->rank);
+  return mp_mosaic_grid_watch_begin(kernel, &grid->state, grid->check);
 }
 
 static mp_status_t mosaic_grid_read_bounds(grid_t *grid) {
@@ -108,8 +112,11 @@ static mp_status_t mosaic_grid_move_windows(grid_t *grid) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     if (window->is_whole) continue;
     MP_RETURN_IF_ERROR(mp_mosaic_window_index(kernel, window, grid->step, &grid->state, index));
+    const bool is_seen =
+        grid->check != NULL && mp_mosaic_window_moves(window, index, &grid->windows[w]);
     MP_RETURN_IF_ERROR(
         mp_mosaic_window_move(window, index, &grid->windows[w], &grid->state.views[window->view]));
+    if (is_seen) MP_RETURN_IF_ERROR(mp_mosaic_grid_watch_move(window, &grid->state, grid->check));
   }
   return NULL;
 }
@@ -199,12 +206,6 @@ static void mosaic_grid_unset(grid_t *grid) {
   }
 }
 
-static size_t mosaic_grid_array_bytes(const mp_mosaic_window_t *window) {
-  size_t bytes = mp_mosaic_element_bytes(window->type);
-  for (uint32_t d = 0; d < window->type->rank; ++d) bytes *= (size_t)window->dims[d];
-  return bytes;
-}
-
 static void mosaic_grid_copy_aliases(const grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
@@ -212,7 +213,7 @@ static void mosaic_grid_copy_aliases(const grid_t *grid) {
     if (!window->is_result || window->alias < 0) continue;
     const void *from = grid->call->operands[window->alias];
     void *to = grid->call->results[window->array];
-    if (from != to) memcpy(to, from, mosaic_grid_array_bytes(window));
+    if (from != to) memcpy(to, from, mp_mosaic_window_array_bytes(window));
   }
 }
 
@@ -222,27 +223,39 @@ static void mosaic_grid_fill_results(const grid_t *grid) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     if (!window->fills) continue;
     mp_mosaic_unset(window->type, grid->call->results[window->array],
-                    mosaic_grid_array_bytes(window));
+                    mp_mosaic_window_array_bytes(window));
   }
 }
 
-mp_status_t mp_mosaic_grid_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
-  const mp_mosaic_kernel_t *kernel = (const mp_mosaic_kernel_t *)base;
-  grid_t grid = {.kernel = kernel, .call = call, .is_last = call->part + 1 == base->num_parts};
+static mp_status_t mosaic_grid_end(const grid_t *grid) {
+  if (grid->check == NULL) return NULL;
+  mp_status_t status = mp_mosaic_check_end(grid->check);
+  return status == NULL ? NULL : mp_status_annotate(status, "kernel '%s'", grid->kernel->name);
+}
+
+mp_status_t mp_mosaic_grid_run_with(const mp_mosaic_kernel_t *kernel, const mp_kernel_call_t *call,
+                                    mp_mosaic_check_t *check) {
+  const uint32_t num_parts = kernel->kernel.num_parts;
+  grid_t grid = {
+      .kernel = kernel, .call = call, .is_last = call->part + 1 == num_parts, .check = check};
   bool carries = false;
   int64_t begin = 0, end = kernel->parallel_steps;
   MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(&grid));
-  if (base->num_parts == 1) {
+  if (num_parts == 1) {
     mosaic_grid_copy_aliases(&grid);
     mosaic_grid_fill_results(&grid);
   } else {
-    mp_part_range(kernel->parallel_steps, base->num_parts, call->part, &begin, &end);
+    mp_part_range(kernel->parallel_steps, num_parts, call->part, &begin, &end);
   }
-  mosaic_grid_begin(&grid);
+  MP_RETURN_IF_ERROR(mosaic_grid_begin(&grid));
   if (call->part != 0) mosaic_grid_unset(&grid);
   mp_status_t status = mosaic_grid_run_steps(&grid, begin, end, &carries);
-  if (base->num_parts > 1) ((uint8_t *)call->shared)[call->part] = carries;
-  return status;
+  if (num_parts > 1) ((uint8_t *)call->shared)[call->part] = carries;
+  return status == NULL ? mosaic_grid_end(&grid) : status;
+}
+
+mp_status_t mp_mosaic_grid_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
+  return mp_mosaic_grid_run_with((const mp_mosaic_kernel_t *)base, call, NULL);
 }
 
 mp_status_t mp_mosaic_grid_finish(const mp_kernel_t *base, const mp_kernel_call_t *call) {
@@ -253,6 +266,6 @@ mp_status_t mp_mosaic_grid_finish(const mp_kernel_t *base, const mp_kernel_call_
   if (!carries) return NULL;
   grid_t grid = {.kernel = kernel, .call = call, .is_last = true};
   MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(&grid));
-  mosaic_grid_begin(&grid);
+  MP_RETURN_IF_ERROR(mosaic_grid_begin(&grid));
   return mosaic_grid_run_steps(&grid, 0, kernel->parallel_steps, &carries);
 }

@@ -10,6 +10,7 @@
 #ifndef MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_GRID_H_
 #define MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_GRID_H_
 
+#include "sim/mosaic/check/mosaic_check.h"
 #include "sim/mosaic/run/mosaic_program.h"
 #include "sim/mosaic/run/mosaic_view.h"
 
@@ -60,7 +61,9 @@ typedef struct {
   uint32_t num_windows, num_locals;
   mp_mosaic_window_t *windows;
   mp_mosaic_local_t *locals;
-  size_t part_bytes;  // of one part's memory, without the state
+  size_t part_bytes;                    // of one part's memory, without the state
+  const mp_mosaic_check_name_t *names;  // by argument, if runs are checked; or NULL
+  uint32_t num_args;
 } mp_mosaic_kernel_t;
 
 // Runs the steps of one part; `finish` runs all of them if a part has found that it must.
@@ -68,6 +71,11 @@ MP_NODISCARD mp_status_t mp_mosaic_grid_run(const mp_kernel_t *kernel,
                                             const mp_kernel_call_t *call);
 MP_NODISCARD mp_status_t mp_mosaic_grid_finish(const mp_kernel_t *kernel,
                                                const mp_kernel_call_t *call);
+
+// The same with a check; NULL: without one. Kernels that are checked have one part.
+MP_NODISCARD mp_status_t mp_mosaic_grid_run_with(const mp_mosaic_kernel_t *kernel,
+                                                 const mp_kernel_call_t *call,
+                                                 mp_mosaic_check_t *check);
 
 // The index of a window's block at a step of the grid. The views that its function reads are set.
 MP_NODISCARD mp_status_t mp_mosaic_window_index(const mp_mosaic_kernel_t *kernel,
@@ -93,7 +101,29 @@ MP_NODISCARD mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window,
                                                const int64_t *index,
                                                mp_mosaic_window_state_t *state,
                                                mp_mosaic_view_t *view);
+// Whether that would change the block.
+bool mp_mosaic_window_moves(const mp_mosaic_window_t *window, const int64_t *index,
+                            const mp_mosaic_window_state_t *state);
+// The bytes of the window's array.
+size_t mp_mosaic_window_array_bytes(const mp_mosaic_window_t *window);
 // Copies a result's block back.
 void mp_mosaic_window_flush(const mp_mosaic_window_t *window, mp_mosaic_window_state_t *state);
+
+// ---- mosaic_grid_check.c ----
+
+// mp_mosaic_grid_run of a kernel whose runs are checked.
+MP_NODISCARD mp_status_t mp_mosaic_grid_check(const mp_kernel_t *kernel,
+                                              const mp_kernel_call_t *call);
+
+// ---- mosaic_grid_watch.c ----
+
+// A run begins: its views have memory.
+MP_NODISCARD mp_status_t mp_mosaic_grid_watch_begin(const mp_mosaic_kernel_t *kernel,
+                                                    const mp_mosaic_state_t *state,
+                                                    mp_mosaic_check_t *check);
+// A window has moved to another block.
+MP_NODISCARD mp_status_t mp_mosaic_grid_watch_move(const mp_mosaic_window_t *window,
+                                                   const mp_mosaic_state_t *state,
+                                                   mp_mosaic_check_t *check);
 
 #endif  // MINIPOD_SIM_MOSAIC_KERNEL_MOSAIC_GRID_H_

@@ -132,6 +132,10 @@ static mp_status_t mosaic_kernel_compile(mp_mosaic_maker_t *maker) {
   maker->num_scratch = mosaic_kernel_count(maker->func, "scratch_operands");
   MP_RETURN_IF_ERROR(mp_mosaic_compile_func(c, maker->func, &kernel->main));
   MP_RETURN_IF_ERROR(mp_mosaic_make_windows(maker));
+  if (maker->target->checks) {
+    MP_RETURN_IF_ERROR(mp_mosaic_make_shapes(maker));
+    MP_RETURN_IF_ERROR(mp_mosaic_make_names(maker));
+  }
   MP_RETURN_IF_ERROR(mosaic_kernel_set_program(maker));
   MP_RETURN_IF_ERROR(mosaic_kernel_decide(maker));
   kernel->kernel.scratch_bytes = mp_mosaic_state_bytes(&kernel->program) + kernel->part_bytes;
@@ -157,18 +161,21 @@ static mp_status_t mosaic_kernel_set_in_place(mp_mosaic_maker_t *maker) {
 }
 
 mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
-                                     const mp_mosaic_module_t *module, int64_t vmem_limit,
+                                     const mp_mosaic_module_t *module,
+                                     const mp_mosaic_target_t *target, int64_t vmem_limit,
                                      const mp_kernel_t **out_kernel) {
   mp_mosaic_compiler_t compiler = {.arena = arena, .module = module};
   mp_mosaic_maker_t maker = {.arena = arena,
                              .call = op,
                              .func = mosaic_kernel_find(module),
                              .compiler = &compiler,
+                             .target = target,
                              .vmem_limit = vmem_limit,
                              .kernel = MP_ARENA_NEW(arena, mp_mosaic_kernel_t)};
   MP_RETURN_IF_NULL(maker.kernel);
   if (maker.func == NULL) return mp_op_error(op, MP_INVALID_ARGUMENT, "the module is empty");
-  mp_kernel_init(&maker.kernel->kernel, mp_mosaic_grid_run, op);
+  mp_kernel_init(&maker.kernel->kernel, target->checks ? mp_mosaic_grid_check : mp_mosaic_grid_run,
+                 op);
   MP_RETURN_IF_ERROR(mp_arena_create(&compiler.scratch));
   mp_status_t status = mosaic_kernel_compile(&maker);
   mp_arena_release(compiler.scratch);
@@ -178,6 +185,7 @@ mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
 }
 
 mp_status_t mp_mosaic_make_kernel(mp_arena_t *arena, const mp_op_t *op,
+                                  const mp_mosaic_target_t *target,
                                   const mp_kernel_t **out_kernel) {
   mp_mosaic_call_t call;
   mp_status_t status = mp_mosaic_read_call(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), &call);
@@ -186,9 +194,9 @@ mp_status_t mp_mosaic_make_kernel(mp_arena_t *arena, const mp_op_t *op,
   if (status == NULL && call.has_communication) {
     status = mp_status_make(MP_UNIMPLEMENTED, "kernels that communicate are not supported");
   }
-  status = status == NULL
-               ? mp_mosaic_make_kernel_of(arena, op, call.module, call.vmem_limit_bytes, out_kernel)
-               : mp_op_error_at(op, status);
+  status = status == NULL ? mp_mosaic_make_kernel_of(arena, op, call.module, target,
+                                                     call.vmem_limit_bytes, out_kernel)
+                          : mp_op_error_at(op, status);
   mp_mosaic_module_release(call.module);
   return status;
 }

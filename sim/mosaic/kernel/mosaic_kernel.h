@@ -14,13 +14,21 @@ MP_NODISCARD mp_status_t mp_mosaic_claim_calls(mp_module_t *module);
 // kernel.
 bool mp_mosaic_is_call(const mp_op_t *op);
 
-// Reads the call's module, and compiles it.
-MP_KERNEL_MAKER(mp_mosaic_make_kernel);
+// For what kernels are made.
+typedef struct {
+  bool checks;  // runs are checked (../check/)
+} mp_mosaic_target_t;
+
+// Reads the call's module, and compiles it. A kernel maker but for the target.
+MP_NODISCARD mp_status_t mp_mosaic_make_kernel(mp_arena_t *arena, const mp_op_t *op,
+                                               const mp_mosaic_target_t *target,
+                                               const mp_kernel_t **out_kernel);
 
 // The same, of a verified module, which may be released afterwards. `vmem_limit`:
 // the bytes of VMEM that the kernel may have; 0: those of the largest TPU.
 MP_NODISCARD mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
                                                   const mp_mosaic_module_t *module,
+                                                  const mp_mosaic_target_t *target,
                                                   int64_t vmem_limit,
                                                   const mp_kernel_t **out_kernel);
 

@@ -14,7 +14,8 @@ static bool mosaic_make_parts_is_parallel(const mp_mosaic_maker_t *maker, uint32
 // What prevents parts altogether.
 static bool mosaic_make_parts_are_refused(const mp_mosaic_maker_t *maker) {
   const mp_mosaic_kernel_t *kernel = maker->kernel;
-  if (maker->compiler->has_state || maker->func->body->num_args > 64) return true;
+  if (maker->target->checks || maker->compiler->has_state || maker->func->body->num_args > 64)
+    return true;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     if (window->alias >= 0) return true;

@@ -195,7 +195,9 @@ static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
   window->view = maker->kernel->main.args[window->arg];
   window->alias = -1;
   window->is_whole = indices == NULL && mosaic_make_windows_is_unblocked(arg->type->space);
-  window->is_copied = !window->is_result && maker->compiler->written[window->arg];
+  // Checks see a block's memory as a TPU has it.
+  window->is_copied =
+      maker->target->checks || (!window->is_result && maker->compiler->written[window->arg]);
   if (window->is_whole) window->bytes = 0;
   MP_RETURN_IF_ERROR(mosaic_make_windows_array(maker, window));
   if (indices != NULL) MP_RETURN_IF_ERROR(mosaic_make_windows_entry(maker, indices, window));

@@ -4,6 +4,7 @@
 
 #include "sim/mosaic/compile/mosaic_compiler.h"
 #include "sim/mosaic/kernel/mosaic_grid.h"
+#include "sim/mosaic/kernel/mosaic_kernel.h"
 
 typedef struct {
   mp_arena_t *arena;
@@ -12,7 +13,8 @@ typedef struct {
   mp_mosaic_compiler_t *compiler;
   mp_mosaic_kernel_t *kernel;
   mp_mosaic_state_t *state;  // runs functions of indices, once the program is made
-  int64_t vmem_limit;        // 0: not set
+  const mp_mosaic_target_t *target;
+  int64_t vmem_limit;  // 0: not set
   uint32_t num_dynamic, num_prefetched, num_scratch;
 } mp_mosaic_maker_t;
 
@@ -21,6 +23,10 @@ MP_NODISCARD mp_status_t mp_mosaic_make_windows(mp_mosaic_maker_t *maker);
 // An error about the function.
 MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
     mp_mosaic_maker_error(const mp_mosaic_maker_t *maker, const char *format, ...);
+// Whether a TPU's compiler accepts the sizes of blocks: INVALID_ARGUMENT.
+MP_NODISCARD mp_status_t mp_mosaic_make_shapes(const mp_mosaic_maker_t *maker);
+// Names the arguments for checks.
+MP_NODISCARD mp_status_t mp_mosaic_make_names(mp_mosaic_maker_t *maker);
 // Decides which results are unset before the kernel, or block by block.
 MP_NODISCARD mp_status_t mp_mosaic_make_fills(mp_mosaic_maker_t *maker);
 // Whether VMEM and SMEM suffice: RESOURCE_EXHAUSTED.

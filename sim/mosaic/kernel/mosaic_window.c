@@ -5,6 +5,12 @@
 #include "sim/mosaic/kernel/mosaic_grid.h"
 #include "sim/mosaic/run/mosaic_unset.h"
 
+size_t mp_mosaic_window_array_bytes(const mp_mosaic_window_t *window) {
+  size_t bytes = mp_mosaic_element_bytes(window->type);
+  for (uint32_t d = 0; d < window->type->rank; ++d) bytes *= (size_t)window->dims[d];
+  return bytes;
+}
+
 // The first element of the block in the array, which may be before it or near its end.
 static void mosaic_window_starts(const mp_mosaic_window_t *window, const int64_t *index,
                                  int64_t *out_starts) {
@@ -94,15 +100,20 @@ void mp_mosaic_window_flush(const mp_mosaic_window_t *window, mp_mosaic_window_s
   mosaic_window_copy(window, starts, state, true);
 }
 
+bool mp_mosaic_window_moves(const mp_mosaic_window_t *window, const int64_t *index,
+                            const mp_mosaic_window_state_t *state) {
+  const size_t size = window->type->rank * sizeof(*index);
+  return !state->block.has_block || memcmp(state->block.index, index, size) != 0;
+}
+
 mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window, const int64_t *index,
                                   mp_mosaic_window_state_t *state, mp_mosaic_view_t *view) {
   int64_t starts[MP_MOSAIC_MAX_RANK], strides[MP_MOSAIC_MAX_RANK];
-  const size_t size = window->type->rank * sizeof(*index);
-  if (state->block.has_block && memcmp(state->block.index, index, size) == 0) return NULL;
+  if (!mp_mosaic_window_moves(window, index, state)) return NULL;
   mp_mosaic_window_flush(window, state);
   mosaic_window_starts(window, index, starts);
   MP_RETURN_IF_ERROR(mosaic_window_check(window, index, starts));
-  memcpy(state->block.index, index, size);
+  memcpy(state->block.index, index, window->type->rank * sizeof(*index));
   state->block.has_block = true;
   const bool is_inside = mosaic_window_is_inside(window, starts);
   state->block.is_copy = window->is_copied || !is_inside || !mosaic_window_is_one_piece(window);

@@ -159,8 +159,17 @@ typedef struct {
 // How a run has stopped. CARRIES: it reads memory that holds nothing (`unset`).
 typedef enum { MP_MOSAIC_DONE, MP_MOSAIC_BLOCKED, MP_MOSAIC_CARRIES } mp_mosaic_outcome_t;
 
+// Sees what a run does: each instruction, after it has run, that is more than arithmetic or a jump.
+// Its error ends the run, and gets the instruction's `where`.
+typedef struct mp_mosaic_state_s mp_mosaic_state_t;
+typedef struct mp_mosaic_watcher_s mp_mosaic_watcher_t;
+struct mp_mosaic_watcher_s {
+  mp_status_t (*saw)(mp_mosaic_watcher_t *watcher, const mp_mosaic_instruction_t *in,
+                     const mp_mosaic_state_t *state);
+};
+
 // A run. All but `pc` is set by mp_mosaic_state_init and the caller.
-typedef struct {
+struct mp_mosaic_state_s {
   uint32_t pc;
   int64_t *registers;
   mp_mosaic_view_t *views;
@@ -175,7 +184,8 @@ typedef struct {
   const uint32_t *kernel_args;  // the views of the arguments, if any is unset
   // BLOCKED: the semaphore, its value, and the value that the run waits for.
   int64_t *semaphore, wanted;
-} mp_mosaic_state_t;
+  mp_mosaic_watcher_t *watcher;  // NULL: none
+};
 
 // The bytes that the state's arrays and memories take, 64-byte aligned.
 size_t mp_mosaic_state_bytes(const mp_mosaic_program_t *program);

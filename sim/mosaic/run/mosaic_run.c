@@ -178,6 +178,9 @@ mp_status_t mp_mosaic_run(const mp_mosaic_program_t *program, mp_mosaic_state_t 
     if (in->kind == MP_MOSAIC_DO_RETURN) break;
     bool blocks = false;
     mp_status_t status = mosaic_run_other(program, in, state, &blocks);
+    if (state->watcher != NULL && status == NULL && !blocks) {
+      status = state->watcher->saw(state->watcher, in, state);
+    }
     if (status != NULL) {
       return in->where == NULL ? status : mp_status_annotate(status, "%s", in->where);
     }

@@ -8,8 +8,8 @@
 
 // ---- parts of views ----
 
-static mp_status_t mosaic_step_part(const mp_mosaic_part_t *part, const mp_mosaic_state_t *state,
-                                    const mp_mosaic_view_t *view, mp_mosaic_view_t *out_view) {
+mp_status_t mp_mosaic_step_part(const mp_mosaic_part_t *part, const mp_mosaic_state_t *state,
+                                const mp_mosaic_view_t *view, mp_mosaic_view_t *out_view) {
   int64_t starts[MP_MOSAIC_MAX_RANK], sizes[MP_MOSAIC_MAX_RANK];
   uint32_t dynamic = 0;
   for (uint32_t d = 0; d < view->rank; ++d) {
@@ -52,7 +52,7 @@ static mp_status_t mosaic_step_access(const mp_mosaic_instruction_t *in, mp_mosa
                                       mp_mosaic_view_t *out_view, bool is_read) {
   const mp_mosaic_view_t *view = &state->views[in->a];
   if (is_read && mosaic_step_is_unset(state, view)) state->reads_unset = true;
-  return mosaic_step_name_root(view, mosaic_step_part(in->u.part, state, view, out_view));
+  return mosaic_step_name_root(view, mp_mosaic_step_part(in->u.part, state, view, out_view));
 }
 
 // A vector may be the memory itself if it lies there as kernels expect (flag: nothing changes it
@@ -75,7 +75,7 @@ char *mp_mosaic_step_direct(const mp_mosaic_program_t *program, const mp_mosaic_
   const uint32_t vector = call->results[direct->result];
   char *own = state->memory + program->offsets[vector];
   mp_mosaic_view_t view;
-  mp_status_t status = mosaic_step_part(store->u.part, state, &state->views[store->a], &view);
+  mp_status_t status = mp_mosaic_step_part(store->u.part, state, &state->views[store->a], &view);
   if (status != NULL) {  // the store will say so
     mp_status_ignore(status);
     return own;
@@ -146,7 +146,7 @@ mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,
       return mosaic_step_scalar(in, state);
     case MP_MOSAIC_DO_SLICE:
       return mosaic_step_name_root(
-          &views[in->a], mosaic_step_part(in->u.part, state, &views[in->a], &views[in->out]));
+          &views[in->a], mp_mosaic_step_part(in->u.part, state, &views[in->a], &views[in->out]));
     case MP_MOSAIC_DO_SQUEEZE:
       return mp_mosaic_view_squeeze(&views[in->a], in->u.type, &views[in->out]);
     case MP_MOSAIC_DO_RESHAPE:

@@ -1,9 +1,14 @@
-// Single instructions of a run; private to this folder.
+// Single instructions of a run; private to this folder and to what watches runs.
 #ifndef MINIPOD_SIM_MOSAIC_RUN_MOSAIC_STEP_H_
 #define MINIPOD_SIM_MOSAIC_RUN_MOSAIC_STEP_H_
 
 #include "sim/mosaic/run/mosaic_program.h"
 
+// The part of a view that a load, a store or a slice is about.
+MP_NODISCARD mp_status_t mp_mosaic_step_part(const mp_mosaic_part_t *part,
+                                             const mp_mosaic_state_t *state,
+                                             const mp_mosaic_view_t *view,
+                                             mp_mosaic_view_t *out_view);
 // Loads, stores, and what makes views.
 MP_NODISCARD mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,
                                                const mp_mosaic_instruction_t *in,

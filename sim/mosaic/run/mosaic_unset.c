@@ -25,19 +25,40 @@ static size_t mosaic_unset_element(const mp_mosaic_type_t *type, uint8_t out_ele
   return size;
 }
 
-void mp_mosaic_unset(const mp_mosaic_type_t *type, void *memory, size_t bytes) {
-  uint8_t element[8];
-  if (type->element != MP_MOSAIC_NUMBER || bytes == 0) {
-    memset(memory, 0, bytes);
-    return;
-  }
-  // Each copy doubles what is filled.
-  size_t filled = mosaic_unset_element(type, element);
-  if (filled > bytes) filled = bytes;
+// Each copy doubles what is filled.
+static void mosaic_unset_fill(const uint8_t *element, size_t size, void *memory, size_t bytes) {
+  size_t filled = size < bytes ? size : bytes;
   memcpy(memory, element, filled);
   while (filled < bytes) {
     const size_t next = filled < bytes - filled ? filled : bytes - filled;
     memcpy((char *)memory + filled, memory, next);
     filled += next;
   }
+}
+
+void mp_mosaic_unset(const mp_mosaic_type_t *type, void *memory, size_t bytes) {
+  uint8_t element[8];
+  if (type->element != MP_MOSAIC_NUMBER || bytes == 0) {
+    memset(memory, 0, bytes);
+    return;
+  }
+  const size_t size = mosaic_unset_element(type, element);
+  mosaic_unset_fill(element, size, memory, bytes);
+}
+
+void mp_mosaic_unset_otherwise(const mp_mosaic_type_t *type, uint32_t salt, void *memory,
+                               size_t bytes) {
+  uint8_t element[8] = {0};
+  if (type->element != MP_MOSAIC_NUMBER || bytes == 0) {
+    mp_mosaic_unset(type, memory, bytes);
+    return;
+  }
+  const int bits = mp_dtype_bits(type->dtype);
+  const uint64_t number = bits == 1 ? 1 : 2 + salt % (bits < 16 ? 4 : 64);
+  if (mp_dtype_class(type->dtype) == MP_CLASS_FLOAT) {
+    mp_float_encode(type->dtype, (double)number, element);
+  } else {
+    memcpy(element, &number, sizeof(number));
+  }
+  mosaic_unset_fill(element, mp_dtype_size(type->dtype), memory, bytes);
 }

@@ -408,3 +408,39 @@ mp_status_t mp_mosaic_view_write_masked(const mp_mosaic_view_t *view, const void
   }
   return NULL;
 }
+
+// ---- pieces ----
+
+// The inner dimensions that lie in one piece become its bytes.
+static size_t mosaic_view_piece(box_t *box) {
+  size_t bytes = box->element;
+  while (box->rank > 0) {
+    const uint32_t d = box->rank - 1;
+    if (box->dims[d] != 1 && box->strides[d] != (int64_t)bytes) break;
+    bytes *= (size_t)box->dims[d];
+    --box->rank;
+  }
+  return bytes;
+}
+
+mp_status_t mp_mosaic_view_walk(const mp_mosaic_view_t *view, const uint8_t *mask,
+                                mp_mosaic_view_see_t see, void *context) {
+  box_t box;
+  int64_t count = 1;
+  if (mp_mosaic_view_count(view) == 0) return NULL;
+  if (view->split != 1 && mp_mosaic_view_count(view) == 1) {
+    return see(context, view->base + (int64_t)view->phase * view->element, view->element);
+  }
+  MP_RETURN_IF_ERROR(mosaic_view_box(view, view, &box));
+  const size_t bytes = mask == NULL ? mosaic_view_piece(&box) : box.element;
+  for (uint32_t d = 0; d < box.rank; ++d) count *= box.dims[d];
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, at = 0;
+    if (mask != NULL && mask[i] == 0) continue;
+    for (uint32_t d = box.rank; d-- > 0; rest /= box.dims[d]) {
+      at += rest % box.dims[d] * box.strides[d];
+    }
+    MP_RETURN_IF_ERROR(see(context, view->base + at, bytes));
+  }
+  return NULL;
+}

@@ -37,6 +37,12 @@ MP_NODISCARD mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void 
 MP_NODISCARD mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vector);
 MP_NODISCARD mp_status_t mp_mosaic_view_copy(const mp_mosaic_view_t *to,
                                              const mp_mosaic_view_t *from);
+// Calls `see` for each piece of memory that the view consists of, or with a mask (one byte for each
+// element, not for packed memrefs) those elements for which it is not zero; until `see` fails.
+typedef mp_status_t (*mp_mosaic_view_see_t)(void *context, char *at, size_t bytes);
+MP_NODISCARD mp_status_t mp_mosaic_view_walk(const mp_mosaic_view_t *view, const uint8_t *mask,
+                                             mp_mosaic_view_see_t see, void *context);
+
 // Writes the elements for which the mask, one byte each, is not zero.
 MP_NODISCARD mp_status_t mp_mosaic_view_write_masked(const mp_mosaic_view_t *view,
                                                      const void *vector, const uint8_t *mask);

@@ -20,6 +20,7 @@ typedef struct {
   uint32_t num_operands, num_results;
   const mp_type_t *operands[MOST], *results[MOST];
   const mp_attr_t *aliases;  // output_operand_aliases; NULL: none
+  mp_mosaic_target_t target;
   int64_t vmem_limit;
   const mp_kernel_t *kernel;
 } bench_t;
@@ -62,8 +63,8 @@ static inline mp_status_t bench_compile(bench_t *bench, const char *text) {
                              .attrs = attrs};
   assert_ok(mp_op_create(bench->module, &spec, &op));
   mp_block_append(block, op);
-  mp_status_t status =
-      mp_mosaic_make_kernel_of(bench->module->arena, op, mosaic, bench->vmem_limit, &bench->kernel);
+  mp_status_t status = mp_mosaic_make_kernel_of(bench->module->arena, op, mosaic, &bench->target,
+                                                bench->vmem_limit, &bench->kernel);
   mp_mosaic_module_release(mosaic);
   return status;
 }

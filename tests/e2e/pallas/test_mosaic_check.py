@@ -1,0 +1,80 @@
+"""MINIPOD_KERNELS=check finds mistakes in Pallas kernels that run as Mosaic modules."""
+
+import pathlib
+import re
+import textwrap
+
+import pytest
+import scenario
+
+FOLDER = pathlib.Path(__file__).parent
+POD = {"devices": None, "MINIPOD_TOPOLOGY": "v5e:1x1", "MINIPOD_MOSAIC": 1, "PYTHONPATH": str(FOLDER)}
+NAMES = re.findall(r"^@fault\(.*\)\ndef (\w+)", (FOLDER / "mosaic_faults.py").read_text(), re.MULTILINE)
+# What is an error always.
+ALWAYS = {"wait_twice", "wait_without_start", "wait_for_more_bytes", "more_waits_than_signals", "start_in_some_steps",
+          *(name for name in NAMES if "outside" in name), "scratch_too_large", "blocks_above_the_limit",
+          "scoped_memory_too_large", "pipeline_fetches_into_one_slot", "too_much_smem", "block_of_odd_size", "block_of_one_dimension"}
+
+
+def run_all(bad: bool, **variables) -> dict:
+  """What each kernel says; all of them run in one process."""
+  out = scenario.run(f"""
+      import mosaic_faults
+      for name in mosaic_faults.FAULTS:
+        print(name, "|", mosaic_faults.say(name, {bad}), "|", mosaic_faults.FAULTS[name][1])
+      """, timeout=300, **POD | variables)
+  return {name: (said, expected) for name, said, expected in (line.split(" | ", 2) for line in out.splitlines())}
+
+
+@pytest.fixture(scope="module")
+def bad():
+  return run_all(True, MINIPOD_KERNELS="check")
+
+
+@pytest.fixture(scope="module")
+def good():
+  return run_all(False, MINIPOD_KERNELS="check")
+
+
+@pytest.fixture(scope="module")
+def unchecked():
+  return run_all(True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mistake_is_found(bad, name):
+  said, expected = bad[name]
+  assert re.search(expected, said), said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_kernel_without_it_is_right(good, name):
+  assert good[name][0] == "right", good[name]
+
+
+def test_without_the_option_kernels_run(unchecked):
+  found = {name for name, (said, _) in unchecked.items() if said != "right"}
+  assert found == ALWAYS
+
+
+def test_other_values_of_the_option_are_refused():
+  out = scenario.run("""
+      import jax
+      try:
+        jax.devices()
+      except RuntimeError as error:
+        print(error)
+      """, None, MINIPOD_KERNELS="chek")
+  assert "MINIPOD_KERNELS (environment variable): expected run or check, got 'chek'" in out, out
+
+
+def test_results_are_the_same_with_checks():
+  code = textwrap.dedent("""
+      import jax, numpy as np
+      from jax.experimental.pallas.ops.tpu import flash_attention
+      q, k, v = np.random.default_rng(0).normal(size=(3, 1, 2, 256, 128)).astype(np.float32)
+      out = jax.jit(lambda *a: flash_attention.flash_attention(*a, causal=True))(q, k, v)
+      print(np.asarray(out).tobytes().hex()[:4000])
+      """)
+  one, other = (scenario.run(code, **POD | {"MINIPOD_KERNELS": mode}) for mode in ("run", "check"))
+  assert one == other and len(one) > 1000
