@@ -169,9 +169,10 @@ KNOWS = {
     "sim/runtime/launch": [*IR, "sim/foreign", "sim/plan", "sim/model/clock", "sim/model/faults", "topology", *COLLECTIVES, *RUNTIME, "sim/runtime/buffers",
                            "sim/runtime/sessions", "sim/runtime/order", "sim/runtime/replicas", "sim/runtime/runs"],
     "sim/runtime/look": [*RUNTIME, *BASE, "sim/runtime/sessions", "sim/runtime/runs", "collectives"],
+    "sim/runtime/circles": [*BASE, *COLLECTIVES, *RUNTIME, "sim/runtime/remote", "sim/runtime/sessions", "sim/runtime/order", "sim/runtime/runs"],
     "sim/runtime/watch": [*BASE, *COLLECTIVES, *RUNTIME, "sim/runtime/remote", "sim/runtime/sessions"],
     "sim/runtime": [*BASE, "topology", "topology/processes", "sim/model/clock", "sim/model/faults", "collectives/transport", "collectives/transport/tpu", "collectives/transport/bootstrap", *RUNTIME,
-                    "sim/runtime/remote", "sim/runtime/sessions", "sim/runtime/order", "sim/runtime/runs", "sim/runtime/watch"],
+                    "sim/runtime/remote", "sim/runtime/sessions", "sim/runtime/order", "sim/runtime/runs", "sim/runtime/circles", "sim/runtime/watch"],
     "pjrt/c_api": [],
     "pjrt/compile": [*IR, "sim/ir/print", "sim/readers", "sim/readers/options", "sim/spmd/sharding", "sim/spmd/partition", "sim/plan"],
     "pjrt": [*IR, "sim/readers/options", "sim/native", "sim/foreign", "sim/chip", "sim/chip/cost", "sim/chip/memory", "sim/spmd/sharding", "sim/spmd/partition",
@@ -334,7 +335,8 @@ def main() -> int:
            *compared_compilers(root)]
   if args.objects is not None:
     import layers_objects  # only here: the tables above serve scripts in other folders, too
-    wrong += layers_objects.findings(root, args.objects.resolve(), KNOWS)
+    build = args.objects if args.objects.is_dir() else args.objects.parent  # or a file of the build
+    wrong += layers_objects.findings(root, build.resolve(), KNOWS)
   for finding in wrong:
     print(finding)
   files = sum(len(files_of(root, room)) for room in KNOWS)

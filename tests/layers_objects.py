@@ -35,7 +35,7 @@ ALONE = {
     " mp_complete_basis_d mp_copy_past_caches mp_executable_local mp_executable_program mp_fault_refusals"
     " mp_fault_requests mp_flows_link_rate mp_flows_rate mp_mmap_live mp_mosaic_make_kernel_of mp_native_set_module"
     " mp_parcels_forget mp_pjrt_client_create_in mp_proto_put_float mp_router_forget mp_segment_idle_bytes"
-    " mp_session_deliver mp_tpu_split_address mp_world_close mp_worlds_create_local"),
+    " mp_session_deliver mp_tpu_split_address mp_watch_tick_ms mp_world_close mp_worlds_create_local"),
   "the complex twin of one that tests call": "mp_complete_basis_z",
   "called by assertions and macros of debug builds": "mp_assert_fail mp_status_locate mp_remote_stripe_misses",
 }

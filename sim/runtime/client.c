@@ -4,6 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
+#include "sim/runtime/circles/circle.h"
 #include "sim/runtime/client_pod.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
@@ -28,6 +29,8 @@ static const mp_runner_t k_runner = {
     .look_for_deadlock = mp_deadlock_check,
     .find_holdup = mp_deadlock_find_holdup,
     .is_out = mp_run_is_out,
+    .probe = mp_circles_probe,
+    .answer = mp_circles_answer,
     .end = client_end,
     .destroy = client_destroy,
 };
@@ -248,6 +251,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
     MP_RETURN_IF_ERROR(mp_pacer_create(client, &client->pacer));
   }
   if (client->world != NULL) {
+    MP_RETURN_IF_ERROR(mp_circles_create(&client->circles));
     MP_RETURN_IF_ERROR(mp_watch_start(client->endpoint, options, &client->watch));
   }
   return mp_workers_start(client);
@@ -326,6 +330,7 @@ mp_status_t mp_client_create_with(const mp_options_t *options, mp_world_t *world
 // ---- Ending ----
 
 static void client_destroy(mp_client_t *client) {
+  mp_watch_stop(client->watch);  // it runs if the making of the client has failed
   for (uint32_t i = 0; i < client->num_local; ++i) {
     mp_device_t *device = &client->devices[client->first_local + i];
     for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
@@ -336,8 +341,8 @@ static void client_destroy(mp_client_t *client) {
   }
   MP_ASSERT(atomic_load(&client->budget.bytes_in_use) == 0);
   mp_launches_destroy(client->launches);
-  mp_watch_stop(client->watch);
   mp_endpoint_release(client->endpoint);
+  mp_circles_destroy(client->circles);
   mp_workers_destroy(client->workers);
   mp_free(client->memories);
   mp_free(client->pools);

@@ -5,6 +5,9 @@ until there is one.  The key of both depends on ranks and tag alone.  So with se
 reads the descriptor of an earlier receive, or that of a later one which has replaced it.  Here each receive of a key
 has a number, and so has each send.
 
+TorchTPU's `new_group` also exchanges keys among all ranks of the job: it returns only after each rank has created a
+group that it is in itself.  A wait for that prints a line after a while.
+
 Waits end with an error if a process of the job has failed, even if that process has nothing to do with them: keys do
 not tell whose they are.
 """
@@ -19,8 +22,9 @@ from minipod import foreign
 from torch import distributed as dist
 
 _DESCRIPTOR = "cross_host_transfer_descriptor:"
+_GROUP = ":pg_sub:"
 _NEWS_SECONDS = 1.5  # the news of a failure may come later than a lost connection
-_PATIENCE_SECONDS = 10  # a send that has waited longer prints a line
+_PATIENCE_SECONDS = 10  # a send or new_group that has waited longer prints a line
 _SENDING = "has waited in a send for its receiver"
 _kept = []  # TorchTPU calls the stores by their C++ objects, which do not keep those of Python
 
@@ -109,10 +113,22 @@ class _OrderedStore(dist.Store):
 
   def wait(self, keys, timeout=None):
     try:
+      if any(_GROUP in key for key in keys):
+        self._watch_groups(keys)
       self._store.wait(keys, timeout or self.timeout)
     except RuntimeError:
       _raise_failure("this process waited for another one", _NEWS_SECONDS)
       raise
+
+  def _watch_groups(self, keys):
+    """Waits until there are values, or prints a line."""
+    begin = time.monotonic()
+    while not self._store.check(keys):
+      if time.monotonic() - begin > _PATIENCE_SECONDS:
+        print(f"minipod: rank {dist.get_rank()} has waited in new_group for {_PATIENCE_SECONDS} s: TorchTPU creates the"
+              " n-th group of each rank together, so each rank of the job must be in one of these groups", file=sys.stderr)
+        return
+      time.sleep(0.005)
 
   def _await_receiver(self, name):
     """Polls, because PyTorch logs each wait of a TCPStore that times out."""

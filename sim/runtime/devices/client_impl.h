@@ -15,6 +15,7 @@
 typedef struct mp_launches_s mp_launches_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_watch_s mp_watch_t;
+typedef struct mp_circles_s mp_circles_t;
 typedef struct mp_pacer_s mp_pacer_t;
 typedef struct mp_workers_s mp_workers_t;
 
@@ -62,6 +63,7 @@ struct mp_client_s {
   uint64_t number;          // the client's in its world
   mp_endpoint_t *endpoint;  // receives packets (remote/router.h)
   mp_watch_t *watch;        // watches waits for other processes (watch/watch.h)
+  mp_circles_t *circles;    // finds circles of such waits (circles/circle.h)
   double timeout_s;         // how long to wait for other processes; 0: for ever
 };
 

@@ -34,6 +34,12 @@ typedef struct {
   // from continuing by itself. Called without locks.
   mp_holdup_t (*find_holdup)(mp_device_t *device);
 
+  // ---- For the watch (circles/circle.h) ----
+  // Called regularly: looks for circles of waits between processes.
+  void (*probe)(mp_client_t *client);
+  // Called when inquiries of other processes have come.
+  void (*answer)(mp_client_t *client);
+
   // ---- For the end of a client (client.h) ----
   // The second half of mp_client_release: stops the threads, cancels what is left, gives back the
   // users' hold. Called once, when no user has a reference any more, by the thread that released

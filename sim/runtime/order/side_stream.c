@@ -54,6 +54,15 @@ mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling, mp_device_t
   return NULL;
 }
 
+mp_device_t *mp_side_stream_next(const mp_client_t *client, mp_device_t *device) {
+  mp_lock_assert_held(&client->launches->lock);
+  mp_device_t *first = &client->devices[client->first_local];
+  if (device == NULL) return first;
+  const bool is_own = device >= first && device < first + client->num_local;
+  if (!is_own) return device->next_side;
+  return device + 1 < first + client->num_local ? device + 1 : client->launches->sides;
+}
+
 void mp_side_streams_free(mp_launches_t *launches) {
   while (launches->sides != NULL) {
     mp_device_t *side = launches->sides;

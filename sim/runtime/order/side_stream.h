@@ -32,6 +32,9 @@ MP_NODISCARD mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling
 // True when side streams of `device` have runs that may call and that the calling thread has
 // launched. The caller holds the launch lock.
 bool mp_side_stream_is_calling(const mp_device_t *device);
+// Iterates over the streams of this process's devices and then over the side streams: the stream
+// after `device` (NULL: the first one), or NULL after the last. The caller holds the launch lock.
+mp_device_t *mp_side_stream_next(const mp_client_t *client, mp_device_t *device);
 // Frees all side streams, when their client ends.
 void mp_side_streams_free(mp_launches_t *launches);
 

@@ -101,6 +101,7 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
     mp_free(queue);
   }
   mp_packet_list_clear(&endpoint->early);
+  mp_packet_list_clear(&endpoint->inquiries);
   mp_unlock(&router->lock);
   // The endpoint is out of the list, so no other thread can find these sessions any more.
   for (mp_peers_t *peers; (peers = forgotten.first) != NULL;) {

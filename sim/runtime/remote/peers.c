@@ -62,15 +62,7 @@ mp_envelope_t mp_peers_envelope(const mp_peers_t *peers, mp_packet_kind_t kind) 
 
 void mp_peers_send(const mp_peers_t *peers, uint32_t rank, const mp_envelope_t *envelope,
                    const void *bytes, size_t size) {
-  mp_world_t *world = mp_endpoint_world(peers->endpoint);
-  mp_payload_t *payload = NULL;
-  if (size != 0) {
-    // Without memory for the bytes the envelope is sent alone: it has the most important part.
-    mp_status_ignore(mp_payload_create(world, size, &payload));
-  }
-  if (payload != NULL) memcpy(payload->data, bytes, size);
-  mp_status_ignore(mp_world_send(world, rank, envelope, payload));
-  if (payload != NULL) mp_payload_release(payload);
+  mp_endpoint_send(peers->endpoint, rank, envelope, bytes, size);
 }
 
 void mp_peers_send_all(const mp_peers_t *peers, const mp_envelope_t *envelope, const void *bytes,

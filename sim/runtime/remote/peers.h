@@ -114,6 +114,8 @@ struct mp_peers_s {
   uint64_t watched_changes;      // num_changes at its last check
   double still_since, asked_at;  // mp_clock_seconds
   mp_alarm_t alarm;
+  uint64_t probe_mark;    // used by circles/circle.c: to see whether anything has moved
+  uint32_t num_still;     // likewise: checks since then
   mp_packet_t **answers;  // [num_ranks] their answers, owned; NULL: none
 };
 
@@ -140,6 +142,10 @@ void mp_peers_release(mp_peers_t *peers);
 int64_t mp_peers_find(const mp_peers_t *peers, uint32_t rank);
 // True when the process with this rank will send nothing more for this launch.
 bool mp_peers_has_left(const mp_peers_t *peers, uint32_t rank);
+
+// True when this remote collective (by the hash of its group, and its number in the sequence) has
+// begun in this process.
+bool mp_peers_has_begun(const mp_peers_t *peers, uint64_t group, uint32_t number);
 
 // An envelope of this kind with the launch's key; the other words are 0. No lock is needed.
 mp_envelope_t mp_peers_envelope(const mp_peers_t *peers, mp_packet_kind_t kind);

@@ -28,6 +28,11 @@ static mp_group_sequence_t *remote_collective_find_sequence(const mp_peers_t *pe
   return sequence;
 }
 
+bool mp_peers_has_begun(const mp_peers_t *peers, uint64_t group, uint32_t number) {
+  const mp_group_sequence_t *sequence = remote_collective_find_sequence(peers, group);
+  return sequence != NULL && sequence->num_begun > number;
+}
+
 static bool remote_collective_is_of_group(const mp_packet_t *packet, uint64_t group) {
   return packet->envelope.key[2] == group;
 }

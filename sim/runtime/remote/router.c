@@ -10,6 +10,9 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 
+// An inquiry that comes while so many wait is dropped: its sender asks again.
+enum { MP_MAX_INQUIRIES = 4096 };
+
 // Routers live as long as the process, because their worlds do; only tests end worlds earlier
 // (mp_router_forget). So a thread that has found a router under the lock may use it without. The
 // lock protects only the list: it is never held while a router's own lock is taken.
@@ -49,6 +52,12 @@ static mp_peers_t *router_find_peers(const mp_launch_queue_t *queue, uint64_t nu
   mp_peers_t *peers = queue->peers.first;
   while (peers != NULL && peers->number < number) peers = peers->next;
   return peers == NULL || peers->number != number ? NULL : peers;
+}
+
+mp_peers_t *mp_router_find_peers(const mp_endpoint_t *endpoint, uint64_t devices, uint64_t number) {
+  mp_lock_assert_held(&endpoint->router->lock);
+  const mp_launch_queue_t *queue = router_find_queue(endpoint, devices);
+  return queue == NULL ? NULL : router_find_peers(queue, number);
 }
 
 typedef struct {
@@ -96,11 +105,27 @@ void mp_router_hand_over(mp_endpoint_t *endpoint, mp_peers_t *peers, mp_packet_t
   MP_QUEUE_PUSH(&endpoint->router->carried, peers, next_carried);
 }
 
+// Keeps an inquiry for mp_endpoint_take_inquiry, and wakes its reader.
+static void router_keep_inquiry(mp_endpoint_t *endpoint, mp_packet_t *packet) {
+  mp_lock_assert_held(&endpoint->router->lock);
+  if (endpoint->num_inquiries == MP_MAX_INQUIRIES) {
+    mp_packet_release(packet);
+    return;
+  }
+  endpoint->num_inquiries += 1;
+  mp_packet_list_push(&endpoint->inquiries, packet);
+  if (endpoint->wake != NULL) endpoint->wake(endpoint->wake_context);
+}
+
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
   // The lock is held while the session takes the packet. So packets of one launch arrive in order,
   // although the launching thread delivers the early ones, and a closed endpoint gets no more
   // packets.
   mp_lock_assert_held(&endpoint->router->lock);
+  if (mp_packet_kind(packet) >= MP_PACKET_KINDS) {
+    router_keep_inquiry(endpoint, packet);
+    return;
+  }
   mp_launch_queue_t *queue = router_find_queue(endpoint, packet->envelope.key[0]);
   const uint64_t num_entered = queue == NULL ? 0 : queue->num_entered;
   const uint64_t number = mp_packet_launch(packet);

@@ -52,7 +52,15 @@ typedef enum {
   MP_PACKET_ASK,
   // The answer. Bytes: the text.
   MP_PACKET_ANSWER,
-  MP_PACKET_KINDS
+  MP_PACKET_KINDS,  // those above are handed to sessions; the others wait as inquiries (inquiry.c)
+  // "Does a participant of yours that keeps others waiting wait itself?" The key's launch has the
+  // participant: words[1] is its logical number. words[2] is 1 if a message of it is missing; else
+  // the launch's collective with key[2] and key[3] (low word), as in a PAYLOAD. Bytes:
+  // circles/probe.h.
+  MP_PACKET_PROBE = MP_PACKET_KINDS,
+  // The launches of a circle of waits fail; the key's launch is one of them. Bytes:
+  // circles/probe.h.
+  MP_PACKET_CIRCLE,
 } mp_packet_kind_t;
 
 // The two parts of a packet's words[0]: mp_packet_kind and mp_packet_place.
@@ -173,6 +181,23 @@ void mp_endpoint_note_incarnations(mp_endpoint_t *endpoint, const uint64_t *inca
 // part and was replaced.
 void mp_endpoint_mean(mp_endpoint_t *endpoint, mp_peers_t *peers, size_t count, const int *ranks,
                       const int64_t *incarnations);
+
+// ---- Inquiries (inquiry.c): packets about the waits of several launches ----
+
+// Sets the function that is called when an inquiry has come, with the router's lock held; NULL:
+// none. Inquiries from before are kept.
+void mp_endpoint_on_inquiry(mp_endpoint_t *endpoint, void (*wake)(void *context), void *context);
+// Takes the oldest inquiry that has come; NULL: there is none. The caller releases it.
+mp_packet_t *mp_endpoint_take_inquiry(mp_endpoint_t *endpoint);
+// The session, retained, of launch `number` on this list of devices; NULL: this process has not
+// made it yet, or it is over here.
+mp_session_t *mp_endpoint_find_session(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number);
+// The session, retained, that an inquiry is about; NULL as above.
+mp_session_t *mp_endpoint_find_subject(mp_endpoint_t *endpoint, const mp_packet_t *inquiry);
+// Sends a packet with a copy of the bytes, if there are any. Takes no lock. Errors are dropped: the
+// router reports lost processes.
+void mp_endpoint_send(const mp_endpoint_t *endpoint, uint32_t rank, const mp_envelope_t *envelope,
+                      const void *bytes, size_t size);
 
 // Calls `visit` with `context` for each session in the endpoint, with the router's lock held.
 void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),

@@ -39,6 +39,10 @@ struct mp_endpoint_s {
   atomic_bool carries;         // until mp_endpoint_carry_no_more
   mp_launch_queue_t *queues;
   mp_packet_list_t early;  // for lists of devices without any launch yet
+  mp_packet_list_t inquiries;
+  uint32_t num_inquiries;
+  void (*wake)(void *context);  // mp_endpoint_on_inquiry; NULL: none
+  void *wake_context;
   mp_rank_names_t
       *names;  // [size of the world], owned; NULL: the coordinator has reported nothing yet
 };
@@ -83,6 +87,8 @@ mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices
 // Takes a packet for this endpoint: hands it to its session, keeps it for a session to come, or
 // drops it.
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet);
+// The peers of launch `number` on this list of devices; NULL: they have not entered, or have left.
+mp_peers_t *mp_router_find_peers(const mp_endpoint_t *endpoint, uint64_t devices, uint64_t number);
 // Hands a packet to the session of its launch, and queues the session if mp_session_carry_on is
 // due.
 void mp_router_hand_over(mp_endpoint_t *endpoint, mp_peers_t *peers, mp_packet_t *packet);

@@ -2,6 +2,7 @@
 
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/order/launch_order.h"
+#include "sim/runtime/order/side_stream.h"
 #include "sim/runtime/runs/run.h"
 #include "sim/runtime/sessions/session.h"
 #include "sim/runtime/workers/workers.h"
@@ -69,16 +70,6 @@ static bool deadlock_may_go_on(mp_session_t *session) {
   return false;
 }
 
-// Iterates over the streams of the devices and then over the side streams: returns the stream after
-// `device` (NULL: the first one), or NULL after the last.
-static mp_device_t *deadlock_next_stream(const mp_client_t *client, mp_device_t *device) {
-  mp_device_t *first = &client->devices[client->first_local];
-  if (device == NULL) return first;
-  const bool is_own = device >= first && device < first + client->num_local;
-  if (!is_own) return device->next_side;
-  return device + 1 < first + client->num_local ? device + 1 : client->launches->sides;
-}
-
 // A session, retained, that can never continue; NULL: none was found. At first every session counts
 // as unable to continue; those that can are marked, until a whole round marks no more. Streams and
 // participants are read one after the other, so the result holds only if no run was parked or
@@ -86,7 +77,7 @@ static mp_device_t *deadlock_next_stream(const mp_client_t *client, mp_device_t 
 static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
   mp_lock_assert_held(&client->launches->lock);
   mp_device_t *device = NULL;
-  while ((device = deadlock_next_stream(client, device)) != NULL) {
+  while ((device = mp_side_stream_next(client, device)) != NULL) {
     mp_session_t *session = deadlock_parked_session(device);
     if (session != NULL) session->may_go_on = false;
     mp_session_release(session);
@@ -96,7 +87,7 @@ static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
     again = false;
     mp_session_release(stuck);
     stuck = NULL;
-    while ((device = deadlock_next_stream(client, device)) != NULL) {
+    while ((device = mp_side_stream_next(client, device)) != NULL) {
       mp_session_t *session = deadlock_parked_session(device);
       if (session != NULL && !session->may_go_on) {
         session->may_go_on = deadlock_may_go_on(session);

@@ -158,13 +158,24 @@ static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed)
   }
 }
 
+static bool session_tells_all(uint32_t rank, const void *context) {
+  (void)rank, (void)context;
+  return true;
+}
+
 // Sends the session's error to the other processes.
-static void session_tell_peers(const mp_session_t *session) {
-  if (session->peers == NULL) return;
-  mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_POISON);
+static void session_tell_peers(const mp_session_t *session,
+                               bool (*is_told)(uint32_t rank, const void *context),
+                               const void *context) {
+  const mp_peers_t *peers = session->peers;
+  if (peers == NULL || is_told == NULL) return;
+  mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_POISON);
   envelope.words[1] = (uint32_t)mp_status_code(session->error);
   const char *text = mp_status_message(session->error);
-  mp_peers_send_all(session->peers, &envelope, text, strlen(text));
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    if (peers->has_left[i] || !is_told(peers->ranks[i], context)) continue;
+    mp_peers_send(peers, peers->ranks[i], &envelope, text, strlen(text));
+  }
 }
 
 void mp_session_poison_quietly(mp_session_t *session, mp_status_t error,
@@ -184,7 +195,7 @@ void mp_session_poison_quietly(mp_session_t *session, mp_status_t error,
 void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed) {
   const bool is_first = session->error == NULL;
   mp_session_poison_quietly(session, error, resumed);
-  if (is_first) session_tell_peers(session);
+  if (is_first) session_tell_peers(session, session_tells_all, NULL);
 }
 
 // True when packets of other processes may still resume a parked participant.
@@ -321,6 +332,18 @@ void mp_session_poison(mp_session_t *session, mp_status_t error) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
   mp_session_poison_locked(session, error, &resumed);
+  mp_unlock(&session->lock);
+  mp_schedule(&resumed);
+}
+
+void mp_session_poison_some(mp_session_t *session, mp_status_t error,
+                            bool (*is_told)(uint32_t rank, const void *context),
+                            const void *context) {
+  mp_device_list_t resumed = {0};
+  mp_lock(&session->lock);
+  const bool is_first = session->error == NULL;
+  mp_session_poison_quietly(session, error, &resumed);
+  if (is_first) session_tell_peers(session, is_told, context);
   mp_unlock(&session->lock);
   mp_schedule(&resumed);
 }

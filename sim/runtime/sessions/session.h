@@ -66,6 +66,11 @@ void mp_session_leave(mp_session_t *session, uint32_t logical);
 // The launch fails with `error` (consumed), here and in all other processes. Only the first error
 // counts; later ones are dropped. Parked participants are resumed.
 void mp_session_poison(mp_session_t *session, mp_status_t error);
+// The same, but of the other processes only those are notified for which `is_told` is true (NULL:
+// none).
+void mp_session_poison_some(mp_session_t *session, mp_status_t error,
+                            bool (*is_told)(uint32_t rank, const void *context),
+                            const void *context);
 // The same with the error of a session that can never continue (deadlock.h). Has no effect if none
 // is parked.
 void mp_session_poison_stuck(mp_session_t *session);
@@ -188,5 +193,29 @@ void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_st
 // Appends what the participants of this process are doing, as the answer to another process.
 // Appends nothing when memory is short.
 void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out);
+
+// ---- For circles of waits (sim/runtime/circles; waits.c); the lock is held ----
+
+// One reason why a parked participant waits: a participant that has not come to where it waits.
+typedef struct {
+  uint32_t logical, missing;          // the one that waits, and the one it waits for
+  const mp_collective_t *collective;  // where; belongs to the program of the former
+  bool is_message;                    // the missing one has to send a message
+  // The remote collective, if the missing one is in another process: the hash of its group, and its
+  // number in the group sequence.
+  uint64_t group;
+  uint32_t number;
+} mp_wait_t;
+
+// Calls `visit` for each reason why the participant waits; not at all if it is not parked, or if
+// all that it waits for has come.
+void mp_session_visit_waits(const mp_session_t *session, uint32_t logical,
+                            void (*visit)(const mp_wait_t *wait, void *context), void *context);
+// True when the participants of this process have arrived at this remote collective.
+bool mp_session_has_begun(const mp_session_t *session, uint64_t group, uint32_t number);
+// Appends "stablehlo.all_reduce (train.py:12) of devices 0-3": where the participant of the wait
+// waits, and the group that meets there.
+void mp_session_describe_place(const mp_session_t *session, const mp_wait_t *wait,
+                               mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_H_

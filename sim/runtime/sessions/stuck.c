@@ -170,6 +170,36 @@ mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
   return status;
 }
 
+// Appends ", called at train.py:12", unless the places printed from `begin` on already name it: a
+// program that the framework has cached names the line that first called it.
+static void stuck_print_caller(mp_strbuf_t *out, const mp_session_t *session, size_t begin) {
+  if (session->caller == NULL || out->size == begin) return;
+  const char *found = strstr(mp_strbuf_text(out) + begin, session->caller);
+  const char next = found == NULL ? '0' : found[strlen(session->caller)];
+  if (next < '0' || next > '9') return;
+  mp_strbuf_printf(out, ", called at %s", session->caller);
+}
+
+void mp_session_describe_place(const mp_session_t *session, const mp_wait_t *wait,
+                               mp_strbuf_t *out) {
+  mp_lock_assert_held(&session->lock);
+  const size_t begin = out->size;
+  stuck_print_place(out, wait->collective);
+  const mp_groups_t *groups = wait->collective->groups;
+  const int32_t group = groups == NULL ? -1 : groups->group_of[wait->logical];
+  uint32_t *mark =
+      group < 0 ? NULL : mp_calloc(session->num_participants, sizeof(*mark));  // NULL: no memory
+  if (mark != NULL) {
+    for (uint32_t i = groups->offsets[group]; i < groups->offsets[group + 1]; ++i) {
+      mark[groups->members[i]] = 1;
+    }
+    mp_strbuf_puts(out, " of ");
+    stuck_print_devices(out, session, mark, 1);
+    mp_free(mark);
+  }
+  stuck_print_caller(out, session, begin);
+}
+
 // ---- Waiting for other processes ----
 
 bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
@@ -194,16 +224,6 @@ bool mp_session_waits_for_peers(const mp_session_t *session) {
     if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
   }
   return false;
-}
-
-// Appends ", called at train.py:12", unless the places printed from `begin` on already name it: a
-// program that the framework has cached names the line that first called it.
-static void stuck_print_caller(mp_strbuf_t *out, const mp_session_t *session, size_t begin) {
-  if (session->caller == NULL || out->size == begin) return;
-  const char *found = strstr(mp_strbuf_text(out) + begin, session->caller);
-  const char next = found == NULL ? '0' : found[strlen(session->caller)];
-  if (next < '0' || next > '9') return;
-  mp_strbuf_printf(out, ", called at %s", session->caller);
 }
 
 static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, places_t *p) {

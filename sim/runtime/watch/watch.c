@@ -11,7 +11,9 @@
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/sessions/session.h"
 
-enum { MP_WATCH_STACK = 256 * 1024, MP_WATCH_TICK_MS = 500 };
+enum { MP_WATCH_STACK = 256 * 1024 };
+
+atomic_uint mp_watch_tick_ms = 500;
 
 // How long the watch waits for answers of other processes.
 static const double k_answer_seconds = 1.5;
@@ -19,9 +21,10 @@ static const double k_answer_seconds = 1.5;
 struct mp_watch_s {
   mp_endpoint_t *endpoint;
   double warn_s, timeout_s;  // 0: never
-  mp_lock_t lock;            // of must_stop
-  pthread_cond_t changed;    // must_stop was set
+  mp_lock_t lock;            // of the next three
+  pthread_cond_t changed;    // one of the next two was set
   bool must_stop;
+  bool has_inquiries;
   pthread_t thread;
 };
 
@@ -147,13 +150,32 @@ static void watch_look(mp_session_t *session, void *context) {
 
 // ---- The thread ----
 
-static void watch_sleep_until_next(mp_watch_t *watch) {
-  const struct timespec until = mp_clock_after(1e-3 * MP_WATCH_TICK_MS);
-  while (!watch->must_stop && mp_lock_wait_until(&watch->lock, &watch->changed, &until)) {
+// Called with the router's lock held, when another process has sent an inquiry.
+static void watch_wake(void *context) {
+  mp_watch_t *watch = context;
+  mp_lock(&watch->lock);
+  watch->has_inquiries = true;
+  pthread_cond_broadcast(&watch->changed);
+  mp_unlock(&watch->lock);
+}
+
+// Sleeps until the time of the next check, and answers inquiries meanwhile. The lock is held.
+static void watch_sleep_until_next(mp_watch_t *watch, mp_client_t *client) {
+  const struct timespec until = mp_clock_after(1e-3 * atomic_load(&mp_watch_tick_ms));
+  for (bool is_due = false; !watch->must_stop && !is_due;) {
+    if (watch->has_inquiries) {
+      watch->has_inquiries = false;
+      mp_unlock(&watch->lock);
+      client->runner->answer(client);
+      mp_lock(&watch->lock);
+    } else {
+      is_due = !mp_lock_wait_until(&watch->lock, &watch->changed, &until);
+    }
   }
 }
 
 static void watch_destroy(mp_watch_t *watch) {
+  mp_endpoint_on_inquiry(watch->endpoint, NULL, NULL);
   pthread_cond_destroy(&watch->changed);
   mp_lock_deinit(&watch->lock);
   mp_free(watch);
@@ -166,14 +188,15 @@ static void *watch_main(void *context) {
   bool must_end_client = false;
   mp_lock(&watch->lock);
   while (!watch->must_stop && !must_end_client) {
-    watch_sleep_until_next(watch);
+    watch_sleep_until_next(watch, client);
     if (watch->must_stop) break;
-    // The check takes the locks of the router and of sessions, and may send. So the watch's own
-    // lock, a leaf, is free meanwhile, and mp_watch_stop can set must_stop at any time; it is read
-    // after the check.
+    // The check takes the locks of launches, of the router and of sessions, and may send. So the
+    // watch's own lock, a leaf, is free meanwhile, and mp_watch_stop can set must_stop at any time;
+    // it is read after the check.
     mp_unlock(&watch->lock);
     look_t at = {watch, mp_clock_seconds()};
     mp_endpoint_visit(watch->endpoint, watch_look, &at);
+    client->runner->probe(client);
     must_end_client = mp_endpoint_is_spent(watch->endpoint);
     mp_lock(&watch->lock);
   }
@@ -205,6 +228,7 @@ mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
                           "the thread that watches launches could not be started (error %d)",
                           error);
   }
+  mp_endpoint_on_inquiry(endpoint, watch_wake, watch);
   *out_watch = watch;
   return NULL;
 }

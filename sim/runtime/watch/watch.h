@@ -6,15 +6,23 @@
 // and prints one line: which participants wait where, and the answers of those processes. After
 // `collective_timeout` seconds the launch fails with the same message.
 //
-// The watch also ends a client that its users have released, as soon as the launches that other
-// processes take part in are over (mp_endpoint_linger).
+// The watch also looks for circles of waits between processes, and answers other processes that do
+// (circles/circle.h).
+//
+// It ends a client that its users have released, as soon as the launches that other processes take
+// part in are over (mp_endpoint_linger).
 #ifndef MINIPOD_SIM_RUNTIME_WATCH_WATCH_H_
 #define MINIPOD_SIM_RUNTIME_WATCH_WATCH_H_
+
+#include <stdatomic.h>
 
 #include "sim/base/options.h"
 #include "sim/runtime/remote/router.h"
 
 typedef struct mp_watch_s mp_watch_t;
+
+// The time from one check to the next. Only tests change it.
+extern atomic_uint mp_watch_tick_ms;
 
 // Starts the thread. `endpoint` is borrowed until mp_watch_stop, `options` during the call: their
 // collective_warn and collective_timeout are in seconds, 0 means never. RESOURCE_EXHAUSTED when

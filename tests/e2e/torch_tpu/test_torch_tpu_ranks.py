@@ -201,6 +201,39 @@ def rank_main(rank):
     assert found and float(found[1]) < 3, text
 
 
+CIRCLE = """
+def rank_main(rank):
+  pairs = [(0, 1), (2, 3), (0, 2), (1, 3)]
+  groups = {pair: dist.new_group(pair) for pair in pairs}
+  for pair in pairs:
+    if rank in pair:
+      dist.all_reduce(torch.ones(3, device="tpu"), group=groups[pair])
+  dist.barrier()
+  order = [[(0, 1), (0, 2)], [(1, 3), (0, 1)], [(0, 2), (2, 3)], [(2, 3), (1, 3)]][rank]
+  many = [torch.ones(3, device="tpu") for _ in order]
+  begin = time.time()
+  try:
+    for work in [dist.all_reduce(x, group=groups[pair], async_op=True) for x, pair in zip(many, order)]:
+      work.wait()
+    many[0].tolist()
+  except RuntimeError as error:
+    os.write(1, f"after {time.time() - begin:.2f} s: {error}\\n".encode())
+    os._exit(0)
+"""
+
+
+def test_groups_that_wait_for_each_other_in_a_circle():
+  codes, texts = forked(CIRCLE)
+  assert codes == [0] * 4, texts
+  circle = [(0, "0, 1", 1), (1, "1, 3", 3), (3, "2, 3", 2), (2, "0, 2", 0)]
+  waits = "; ".join(fr"process {rank}: device {rank} waits in [^;]*all_reduce [^;]* of devices {group}[^;]*for device {other}"
+                    for rank, group, other in circle)
+  for text in texts:
+    found = re.search(r"after ([\d.]+) s: .*collectives are stuck: each of these processes waits for the next one, .*" + waits,
+                      text, re.S)
+    assert found and float(found[1]) < 10, text
+
+
 DEATHS = """
 import random
 random.seed({seed})
