@@ -107,7 +107,7 @@ def test_a_death_is_named_within_2_s(victim, how, text):
   for i in {0, 1, 2} - {victim}:
     found = re.search(r"after ([\d.]+) s: (.*)", job.outs[i])
     assert found and f"process {victim} " in found[2] and text in found[2], (job.outs, job.errs)
-    assert float(found[1]) < 0.5 + 2, job.outs[i]
+    assert float(found[1]) < 0.5 + 2 * scenario.slowness(), job.outs[i]
     assert job.returncodes[i] == 0, job.errs[i]
 
 

@@ -40,7 +40,7 @@ def configure(folder, hidden=(), path=None):
   env = {**os.environ, "PKG_CONFIG_LIBDIR": str(seen), **({"PATH": path} if path else {})}
   return subprocess.run(
       [sys.executable, "-c", CONFIGURE, str(ROOT / "pjrt" / "python"), str(folder / "tree")], env=env,
-      capture_output=True, text=True, timeout=120)
+      capture_output=True, text=True, timeout=400)
 
 
 @pytest.fixture(autouse=True)
