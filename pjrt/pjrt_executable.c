@@ -204,7 +204,13 @@ static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
 // The compilation settings from the client's options and the model of time.
 static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
                                                    const PJRT_TopologyDescription *topology) {
-  mp_compile_request_t wishes = {.keep_partitioned = topology->is_timed};
+  const mp_pod_info_t *info = mp_pod_info(topology->pod);
+  mp_compile_request_t wishes = {
+      .keep_partitioned = topology->is_timed,
+      .kernels = {.vmem = (int64_t)info->vmem,
+                  .smem = (int64_t)info->smem,
+                  .has_f4 = strcmp(info->kind, "TPU7x") == 0},
+  };
   if (client == NULL) return wishes;
   wishes.op_by_op = client->op_by_op;
   wishes.as_written = client->as_written;

@@ -55,6 +55,8 @@ static void pod_fill_info(mp_pod_t *pod) {
       .cores_per_device = spec->cores_per_device,
       .num_devices = spec->slices * spec->chips * spec->cores_per_chip,
       .num_processes = 1,
+      .vmem = spec->vmem,
+      .smem = spec->smem,
       .memory_bandwidth = spec->memory_bandwidth,
       .launch_latency = pod_latency_of(spec, "launch_latency", spec->launch_latency),
       .op_latency = pod_latency_of(spec, "op_latency", spec->op_latency),

@@ -22,6 +22,7 @@
 //         [G] NVIDIA GB200 NVL72 datasheet, of a superchip with two GPUs, without sparsity
 //   [X]   openxla/xla, xla/backends/gpu/target_config/specs: what CUDA reports of a device
 //   [M]   docs.cloud.google.com/compute/docs/gpus/gpu-network-bandwidth: cards of GPUs, per machine
+//   [T]   JAX, pltpu.get_tpu_info: VMEM and SMEM of all TPUs
 //   [R]   astra-sim/astra-sim, examples/network/analytical/HGX-H100-validated.yml: latency to and
 //   from the
 //         NVLink switches, fitted to NCCL's collectives
@@ -69,6 +70,8 @@ static const mp_preset_t g_presets[] = {
       {"kind", "TPU v2"},
       {"cores_per_chip", "2"},
       {"matrix_unit", "128x128"},
+      {"memory.vmem", "16MiB"},
+      {"memory.smem", "16KiB"},
       {"memory.device", "7660MiB"},
       {"memory.bandwidth", "350GB/s"},
       {"links.bandwidth", "62GB/s"},
@@ -85,6 +88,8 @@ static const mp_preset_t g_presets[] = {
       {"kind", "TPU v3"},
       {"cores_per_chip", "2"},
       {"matrix_unit", "128x128"},
+      {"memory.vmem", "16MiB"},
+      {"memory.smem", "16KiB"},
       {"memory.device", "15852MiB"},
       {"memory.bandwidth", "450GB/s"},
       {"links.bandwidth", "82GB/s"},
@@ -103,6 +108,8 @@ static const mp_preset_t g_presets[] = {
       {"wrap.block", "4x4x4"},
       {"kind", "TPU v4"},
       {"matrix_unit", "128x128"},
+      {"memory.vmem", "16MiB"},
+      {"memory.smem", "1MiB"},
       {"links.bandwidth", "50GB/s"},
       {"dcn.bandwidth", "25GB/s"},
       {"host_link.bandwidth", "16GB/s"},
@@ -121,6 +128,8 @@ static const mp_preset_t g_presets[] = {
       {"wrap.block", "4x4x4"},
       {"kind", "TPU v4"},
       {"matrix_unit", "128x128"},
+      {"memory.vmem", "16MiB"},
+      {"memory.smem", "1MiB"},
       {"links.bandwidth", "50GB/s"},
       {"dcn.bandwidth", "25GB/s"},
       {"host_link.bandwidth", "16GB/s"},
@@ -141,6 +150,8 @@ static const mp_preset_t g_presets[] = {
       {"wrap.side", "16"},
       {"kind", "TPU v5 lite"},
       {"matrix_unit", "128x128"},
+      {"memory.vmem", "128MiB"},
+      {"memory.smem", "1MiB"},
       {"memory.device", "15.75GiB"},
       {"memory.bandwidth", "819GB/s"},
       {"links.bandwidth", "50GB/s"},
@@ -162,6 +173,8 @@ static const mp_preset_t g_presets[] = {
       {"kind", "TPU v5"},
       {"cores_per_device", "2"},
       {"matrix_unit", "128x128"},
+      {"memory.vmem", "64MiB"},
+      {"memory.smem", "1MiB"},
       {"memory.device", "98038MiB"},
       {"memory.bandwidth", "2765GB/s"},
       {"links.bandwidth", "100GB/s"},
@@ -183,6 +196,8 @@ static const mp_preset_t g_presets[] = {
       {"wrap.side", "16"},
       {"kind", "TPU v6 lite"},
       {"matrix_unit", "256x256"},
+      {"memory.vmem", "128MiB"},
+      {"memory.smem", "1MiB"},
       {"memory.device", "31.25GiB"},
       {"memory.bandwidth", "1638GB/s"},
       {"links.bandwidth", "100GB/s"},
@@ -205,6 +220,8 @@ static const mp_preset_t g_presets[] = {
       {"kind", "TPU7x"},
       {"cores_per_chip", "2"},
       {"matrix_unit", "256x256"},
+      {"memory.vmem", "64MiB"},
+      {"memory.smem", "1MiB"},
       {"memory.device", "94.75GiB"},
       {"memory.bandwidth", "3690GB/s"},
       {"links.bandwidth", "100GB/s"},

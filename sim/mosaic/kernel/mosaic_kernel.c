@@ -134,6 +134,7 @@ static mp_status_t mosaic_kernel_compile(mp_mosaic_maker_t *maker) {
   MP_RETURN_IF_ERROR(mp_mosaic_make_windows(maker));
   if (maker->target->checks) {
     MP_RETURN_IF_ERROR(mp_mosaic_make_shapes(maker));
+    MP_RETURN_IF_ERROR(mp_mosaic_make_types(maker));
     MP_RETURN_IF_ERROR(mp_mosaic_make_names(maker));
   }
   MP_RETURN_IF_ERROR(mosaic_kernel_set_program(maker));

@@ -1,8 +1,7 @@
 // Whether a kernel's blocks and scratch memory fit in VMEM and SMEM.
 //
 // The count is a lower bound: a compiler adds spilled registers. A block has two buffers if it
-// changes with the steps of the grid, unless its window says how many. The program does not know
-// the described chip: without a limit of its own, a kernel may need what the largest TPU has.
+// changes with the steps of the grid, unless its window says how many.
 #include "sim/base/str.h"
 #include "sim/mosaic/kernel/mosaic_maker.h"
 
@@ -134,8 +133,10 @@ static mp_status_t mosaic_make_capacity_check(const mp_mosaic_maker_t *maker,
 }
 
 mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker) {
-  const int64_t asked = maker->vmem_limit;
-  const int64_t limit = asked > 0 && asked < MOST_VMEM ? asked : MOST_VMEM;
+  const mp_mosaic_target_t *target = maker->target;
+  const int64_t asked = maker->vmem_limit, vmem = target->vmem > 0 ? target->vmem : MOST_VMEM;
+  const int64_t limit = asked > 0 && asked < vmem ? asked : vmem;
   MP_RETURN_IF_ERROR(mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_VMEM, limit));
-  return mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_SMEM, MOST_SMEM);
+  return mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_SMEM,
+                                    target->smem > 0 ? target->smem : MOST_SMEM);
 }

@@ -25,6 +25,8 @@ MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
     mp_mosaic_maker_error(const mp_mosaic_maker_t *maker, const char *format, ...);
 // Whether a TPU's compiler accepts the sizes of blocks: INVALID_ARGUMENT.
 MP_NODISCARD mp_status_t mp_mosaic_make_shapes(const mp_mosaic_maker_t *maker);
+// Whether it accepts the element types of ops: UNIMPLEMENTED.
+MP_NODISCARD mp_status_t mp_mosaic_make_types(const mp_mosaic_maker_t *maker);
 // Names the arguments for checks.
 MP_NODISCARD mp_status_t mp_mosaic_make_names(mp_mosaic_maker_t *maker);
 // Decides which results are unset before the kernel, or block by block.

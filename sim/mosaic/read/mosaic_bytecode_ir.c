@@ -13,12 +13,26 @@ typedef struct {
 
 // ---- the form ----
 
+// "arith.addi [kernel.py:12:7]: ...", since the tables do not know whose attributes they hold.
+static mp_status_t mosaic_bytecode_ir_name_op(const mp_bc_op_t *op, mp_status_t status) {
+  mp_strbuf_t where;
+  if (status == NULL) return NULL;
+  mp_strbuf_init(&where);
+  mp_loc_describe(op->loc, &where);
+  status = mp_status_annotate(status, "%.*s [%s]", MP_STR_SHOWN(op->name->name, 60),
+                              mp_strbuf_text(&where));
+  mp_strbuf_deinit(&where);
+  return status;
+}
+
 static mp_status_t mosaic_bytecode_ir_read_dict(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                 mp_bc_op_t *op) {
   const mp_bc_cursor_t before = *c;
   const mp_mosaic_attr_t *dict = NULL;
-  MP_RETURN_IF_ERROR(mp_mosaic_bc_attr(r, c, &dict));
-  if (dict->kind != MP_MOSAIC_DICT) return mp_bc_fail(&before, "a dictionary is expected");
+  MP_RETURN_IF_ERROR(mosaic_bytecode_ir_name_op(op, mp_mosaic_bc_attr(r, c, &dict)));
+  if (dict->kind != MP_MOSAIC_DICT) {
+    return mosaic_bytecode_ir_name_op(op, mp_bc_fail(&before, "a dictionary is expected"));
+  }
   op->other_dict = dict;
   return NULL;
 }

@@ -641,6 +641,25 @@ def block_of_one_dimension(bad):
   return f, (np.arange(4096, dtype=np.float32),)
 
 
+# ---- types ----
+
+
+@fault(r"refuses this op on vectors of i8; .*arith.addi, .*mosaic_faults.py:\d+")
+def sum_of_bytes(bad):
+  def body(x, o):
+    value = x[...].astype(jnp.int8)
+    o[...] = (value + value if bad else value).astype(jnp.float32)
+  return call(body, in_specs=pl.BlockSpec())
+
+
+@fault("refuses this op on vectors of f16; .*load")
+def half_floats(bad):
+  def body(x, o):
+    o[...] = x[...].astype(jnp.float32)
+  dtype = jnp.float16 if bad else jnp.bfloat16
+  return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32)), (jnp.ones((16, 128), dtype),)
+
+
 def say(name, bad) -> str:
   """What happens: "right", or the error."""
   make, _ = FAULTS[name]

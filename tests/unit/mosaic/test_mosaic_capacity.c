@@ -6,15 +6,20 @@
 #define WINDOWS(n, modes) \
   ", iteration_bounds = array<i64: " n ">, window_params = [{" ROWS "}, {" ROWS modes "}]"
 
-static mp_status_t compile_with(const char *text, int64_t vmem_limit) {
+static mp_status_t compile_for(const char *text, mp_mosaic_target_t target, int64_t vmem_limit) {
   bench_t bench;
   bench_begin(&bench);
+  bench.target = target;
   bench.vmem_limit = vmem_limit;
   bench_operand(&bench, MP_DTYPE_F32, 32, 128);
   bench_result(&bench, MP_DTYPE_F32, 32, 128);
   mp_status_t status = bench_compile(&bench, text);
   bench_end(&bench);
   return status;
+}
+
+static mp_status_t compile_with(const char *text, int64_t vmem_limit) {
+  return compile_for(text, (mp_mosaic_target_t){0}, vmem_limit);
 }
 
 #define COPY ZERO LOAD("%a", "%x") STORE("%a", "%y")
@@ -71,11 +76,26 @@ static void test_most(void **state) {
                 "needs 1048580 bytes of SMEM, of which it may have 1048576: scratch argument 3");
 }
 
+// The target's memories are a limit, too.
+static void test_target(void **state) {
+  (void)state;
+  const char *text =
+      MODULE(ARGS ", %s: " SPACED("1024xi32", "smem"), TYPES ", " SPACED("1024xi32", "smem"), COPY,
+             ", scratch_operands = 1 : i64" GRID("1", "arbitrary", ROWS));
+  const mp_mosaic_target_t fits = {.vmem = 8192, .smem = 4096};
+  assert_ok(compile_for(text, fits, 1 << 20));
+  assert_status(compile_for(text, (mp_mosaic_target_t){.vmem = 8191}, 1 << 20),
+                MP_RESOURCE_EXHAUSTED, "needs 8192 bytes of VMEM, of which it may have 8191");
+  assert_status(compile_for(text, (mp_mosaic_target_t){.smem = 4095}, 0), MP_RESOURCE_EXHAUSTED,
+                "needs 4096 bytes of SMEM, of which it may have 4095");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_scratch),
       cmocka_unit_test(test_most),
+      cmocka_unit_test(test_target),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
