@@ -54,6 +54,7 @@ class Job:
 
         os.environ.setdefault(_MATCH, "groups")
         store = torch_tpu_store.ordered(store)
+        torch_tpu_store.receive_first()
       return create(store, rank, size, timeout)
 
     distributed.create_process_group = create_process_group

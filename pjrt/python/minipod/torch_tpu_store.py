@@ -5,6 +5,9 @@ until there is one.  The key of both depends on ranks and tag alone.  So with se
 reads the descriptor of an earlier receive, or that of a later one which has replaced it.  Here each receive of a key
 has a number, and so has each send.
 
+TorchTPU's `isend` waits in the same way.  So if two ranks each send before they receive in one `batch_isend_irecv`, as
+in 1F1B schedules, neither continues.  Here the receives of a batch come first.
+
 TorchTPU's `new_group` also exchanges keys among all ranks of the job: it returns only after each rank has created a
 group that it is in itself.  A wait for that prints a line after a while.
 
@@ -13,6 +16,7 @@ not tell whose they are.
 """
 
 import ctypes
+import functools
 import itertools
 import sys
 import time
@@ -20,6 +24,7 @@ import uuid
 
 from minipod import foreign
 from torch import distributed as dist
+from torch.distributed import distributed_c10d
 
 _DESCRIPTOR = "cross_host_transfer_descriptor:"
 _GROUP = ":pg_sub:"
@@ -53,6 +58,22 @@ def _find_prefix(store: dist.Store, probe: str) -> str | None:
   except (AttributeError, RuntimeError):
     return None
   return next((key[:-len(probe) - 1] for key in keys if key.endswith(f"/{probe}")), None)
+
+
+def receive_first() -> None:
+  """Lets `batch_isend_irecv` begin its receives before its sends; the results keep their order.  May be repeated."""
+  original = distributed_c10d.batch_isend_irecv
+  if getattr(original, "receives_first", False):
+    return
+
+  @functools.wraps(original)
+  def batch_isend_irecv(p2p_op_list):
+    order = sorted(range(len(p2p_op_list)), key=lambda i: getattr(p2p_op_list[i], "op", None) is dist.isend)
+    works = original([p2p_op_list[i] for i in order])
+    return [works[order.index(i)] for i in range(len(works))] if len(works) == len(order) else works
+
+  batch_isend_irecv.receives_first = True
+  dist.batch_isend_irecv = distributed_c10d.batch_isend_irecv = batch_isend_irecv
 
 
 class _Names:

@@ -179,6 +179,54 @@ def test_sends_of_one_pair_arrive_in_order():
   assert codes == [0] * 4, texts
 
 
+PIPELINE = """
+from torch import nn
+from torch.distributed import pipelining
+
+def mean_square(x, y):
+  return (x - y).square().mean()
+
+def train(step, stage):
+  torch.manual_seed(0)
+  model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(4)])
+  model = model if stage is None else model[stage].to("tpu")
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+  torch.manual_seed(1)
+  x, y = torch.randn(32, 16), torch.randn(32, 16)
+  for _ in range(3):
+    optimizer.zero_grad()
+    yield step(model, x, y)
+    optimizer.step()
+
+def on_cpu(model, x, y):
+  losses = [mean_square(model(a), b) / 8 for a, b in zip(x.chunk(8), y.chunk(8))]
+  for loss in losses:
+    loss.backward()
+  return sum(loss.item() for loss in losses)
+
+def rank_main(rank):
+  expected = list(train(on_cpu, None))
+  for schedule in (pipelining.ScheduleGPipe, pipelining.Schedule1F1B):
+    made = []
+    def on_ranks(model, x, y):
+      if not made:
+        made.append(schedule(pipelining.PipelineStage(model, rank, 4, torch.device("tpu")), 8, loss_fn=mean_square))
+      losses = []
+      arguments = [x.to("tpu")] if rank == 0 else []
+      made[0].step(*arguments, **({"target": y.to("tpu"), "losses": losses} if rank == 3 else {}))
+      return torch.stack(losses).mean().item() if rank == 3 else None
+    found = list(train(on_ranks, rank))
+    if rank == 3:
+      assert max(abs(a - b) for a, b in zip(found, expected)) < 1e-6, (schedule, found, expected)
+    dist.barrier()
+"""
+
+
+def test_pipeline_schedules():
+  codes, texts = forked(PIPELINE)
+  assert codes == [0] * 4, texts
+
+
 def test_a_send_whose_receiver_dies_ends():
   codes, texts = forked("""
 def rank_main(rank):
