@@ -160,7 +160,7 @@ KNOWS = {
     "sim/runtime/buffers": [*IR, "topology", "sim/kernels", "sim/model/clock", "sim/model/faults", *RUNTIME],
     "sim/runtime/remote": [*BASE, *COLLECTIVES, *RUNTIME],
     "sim/runtime/parcels": [*IR, "collectives/transport", *RUNTIME, "sim/runtime/buffers", "sim/runtime/remote"],
-    "sim/runtime/sessions": [*BASE, *COLLECTIVES, *RUNTIME, "sim/runtime/remote"],
+    "sim/runtime/sessions": [*BASE, *COLLECTIVES, *RUNTIME, "sim/kernels", "sim/runtime/remote"],
     "sim/runtime/order": [*BASE, "topology", "sim/model/clock", "sim/model/faults", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/sessions"],
     "sim/runtime/replicas": [*IR, "sim/plan", "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers"],
     "sim/runtime/runs": [*IR, "sim/kernels", "sim/foreign", "sim/loops", "sim/plan", "sim/chip/memory", "sim/model/clock",

@@ -53,6 +53,8 @@ struct mp_kernel_s {
   // same memory. They may have it even if in_place does not say so; no other operand may have it.
   // For kernels of one part: then several workers can copy the operand before the kernel runs.
   uint32_t begins_as;
+  // A kernel that communicates with other devices (sim/kernels/talk.h): then `run` only fails.
+  const struct mp_talk_ops_s *talk;
   const mp_op_t *op;  // for messages; lives as long as the executable's module
 };
 

@@ -186,6 +186,7 @@ mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
   if (mp_plan_is_foreign(op)) return mp_emit_call(emitter, op, &command);
   command.kind = MP_CMD_LAUNCH;
   MP_RETURN_IF_ERROR(mp_emit_kernel(emitter, op, &command.kernel));
+  if (command.kernel->talk != NULL) command.kind = MP_CMD_TALK;
   if (command.kernel->scratch_bytes > emitter->program->scratch_bytes) {
     emitter->program->scratch_bytes = command.kernel->scratch_bytes;
   }

@@ -80,7 +80,8 @@ static void program_print_slots(const mp_slot_t *slots, uint32_t count, mp_strbu
 static void program_print_command(const mp_cmd_t *command, mp_strbuf_t *out) {
   const bool is_sequence = command->kind == MP_CMD_LOOP && mp_loop_num_edges(command->loop) == 0;
   mp_strbuf_puts(out, is_sequence ? "sequence" : g_kinds[command->kind]);
-  if (command->kind == MP_CMD_LAUNCH || command->kind == MP_CMD_COLLECTIVE) {
+  if (command->kind == MP_CMD_LAUNCH || command->kind == MP_CMD_TALK ||
+      command->kind == MP_CMD_COLLECTIVE) {
     mp_strbuf_printf(out, " %s", command->name);
   }
   if (command->kind == MP_CMD_CALL) {

@@ -46,6 +46,7 @@ typedef struct {
   X(COLLECTIVE, collective)       /* do a collective with the other devices of the group */       \
   X(SEND, send)                   /* hand `operands` to the partner of collective->pairs */       \
   X(RECV, recv)                   /* wait for the partner's data */                               \
+  X(TALK, talk)                   /* run a kernel that communicates (sim/kernels/talk.h) */       \
   X(COPY, copy)                   /* results[0] = operands[0], `bytes`, in mp_copy_num_parts */   \
   X(REPLICA_ID, replica_id)       /* results[0] (u32) = replica id */                             \
   X(PARTITION_ID, partition_id)                                                                   \
@@ -87,7 +88,7 @@ struct mp_cmd_s {
   int64_t
       rounds;  // BRANCH_UNLESS that ends a loop: the loop's number of rounds (sim/work/rounds.h)
   uint32_t control;                   // BRANCH_UNLESS, SWITCH, JUMP: the op (mp_op_t.control)
-  const mp_kernel_t *kernel;          // LAUNCH
+  const mp_kernel_t *kernel;          // LAUNCH, TALK
   const mp_foreign_call_t *call;      // CALL
   const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
   // LOOP: a small loop, or, if it has no back edge, a sequence of commands. The operands are all

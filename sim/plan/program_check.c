@@ -58,6 +58,9 @@ static void program_check_command(const mp_program_t *program, const mp_cmd_t *c
       MP_ASSERT(cmd->kernel != NULL && cmd->kernel->run != NULL && cmd->kernel->num_parts >= 1);
       MP_ASSERT(cmd->kernel->scratch_bytes <= program->scratch_bytes);
       return;
+    case MP_CMD_TALK:
+      MP_ASSERT(cmd->kernel != NULL && cmd->kernel->talk != NULL);
+      return;
     case MP_CMD_CALL:
       MP_ASSERT(cmd->call != NULL && cmd->num_operands == cmd->call->num_inputs);
       MP_ASSERT(cmd->num_results == cmd->call->num_outputs);

@@ -23,46 +23,48 @@
 #include "sim/base/assert.h"
 
 // Outermost first: name, words, rule.
-#define MP_LOCK_RANKS(X)                                                                      \
-  X(BOOTSTRAP, "bootstrap", LONG)            /* joining the job, once per process */          \
-  X(AFTERWARDS, "what packets led to", LONG) /* a handler works off its packets */            \
-  X(TURN, "turn", PLAIN)                     /* a round of a world's progress */              \
-  X(ROUTERS, "list of routers", PLAIN)       /* the routers of all worlds */                  \
-  X(POSTS, "list of post offices", PLAIN)    /* those of all worlds */                        \
-  X(LAUNCH, "launch", PLAIN)                 /* a client's launches enter all streams */      \
-  X(CHANNEL, "channel", PLAIN)               /* calls of one handler of a world */            \
-  X(ROUTER, "router", PLAIN)                 /* packets of other processes */                 \
-  X(DEVICE, "device", PLAIN)                 /* the stream of a device */                     \
-  X(SESSION, "session", PLAIN)               /* a launch on its participants */               \
-  X(QUEUE, "core queue", LEAF)               /* runnable devices of a core group */           \
-  X(JOBS, "job list", LEAF)                  /* jobs that workers may help with */            \
-  X(BUFFER, "buffer", LEAF)                  /* who holds a buffer's storage */               \
-  X(MEMORY, "memory", LEAF)                  /* books and heap of a memory space */           \
-  X(WATCH, "watch", LEAF)                    /* a watch is to stop */                         \
-  X(CALLERS, "callers", LEAF)                /* calls that may block, their threads */        \
-  X(PACER, "pacer", LEAF)                    /* what is held back until its time */           \
-  X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                    \
-  X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                         \
-  X(NATIVE, "machine code", LEAF)            /* what has been compiled; the compiler */       \
-  X(CLIENTS, "list of clients", LEAF)        /* those that get faults */                      \
-  X(FAULTS, "faults", LEAF)                  /* the faults of a client, and their network */  \
-  X(REPORTS, "list of reports", LONG)        /* the reports of all clients */                 \
-  X(WATCHERS, "watchers", LONG)              /* who watches a time model changes */           \
-  X(HOST_CLOCK, "host's clock", LEAF)        /* the clock of a host that sees the pod */      \
-  X(MODEL, "time model", PLAIN)              /* the log of the time model, what it came to */ \
-  X(REPORT, "report", LEAF)                  /* books of programs that are gone, timelines */ \
-  X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */         \
-  X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */        \
-  X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */   \
-  X(UCX, "UCX's sends", LEAF)                /* the same */                                   \
-  X(POST, "post office", LEAF)               /* parcels and their receivers */                \
-  X(INBOX, "inbox", LEAF)                    /* what others hand to the progress thread */    \
-  X(SEGMENT, "segment", LEAF)                /* the heap of shared memory */                  \
-  X(MPI_START, "MPI's start", LEAF)          /* MPI_Init and the thread that waits */         \
-  X(TRANSFER, "chunked transfer", LEAF)      /* one buffer that is filled in pieces */        \
-  X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */       \
-  X(PROFILER, "profiler", LEAF)              /* what launches leave for the profiler */       \
-  X(UNREAD, "unread errors", LEAF)           /* errors of launches, deliveries */
+#define MP_LOCK_RANKS(X)                                                                       \
+  X(BOOTSTRAP, "bootstrap", LONG)             /* joining the job, once per process */          \
+  X(AFTERWARDS, "what packets led to", LONG)  /* a handler works off its packets */            \
+  X(TURN, "turn", PLAIN)                      /* a round of a world's progress */              \
+  X(ROUTERS, "list of routers", PLAIN)        /* the routers of all worlds */                  \
+  X(POSTS, "list of post offices", PLAIN)     /* those of all worlds */                        \
+  X(LAUNCH, "launch", PLAIN)                  /* a client's launches enter all streams */      \
+  X(CHANNEL, "channel", PLAIN)                /* calls of one handler of a world */            \
+  X(ROUTER, "router", PLAIN)                  /* packets of other processes */                 \
+  X(DEVICE, "device", PLAIN)                  /* the stream of a device */                     \
+  X(SESSION, "session", PLAIN)                /* a launch on its participants */               \
+  X(TALK_MEMORY, "memory of a kernel", PLAIN) /* what other devices copy into */               \
+  X(TALK, "talk", LEAF)                       /* kernels that communicate */                   \
+  X(QUEUE, "core queue", LEAF)                /* runnable devices of a core group */           \
+  X(JOBS, "job list", LEAF)                   /* jobs that workers may help with */            \
+  X(BUFFER, "buffer", LEAF)                   /* who holds a buffer's storage */               \
+  X(MEMORY, "memory", LEAF)                   /* books and heap of a memory space */           \
+  X(WATCH, "watch", LEAF)                     /* a watch is to stop */                         \
+  X(CALLERS, "callers", LEAF)                 /* calls that may block, their threads */        \
+  X(PACER, "pacer", LEAF)                     /* what is held back until its time */           \
+  X(WORLD, "world", LEAF)                     /* peers' fates, exchanges */                    \
+  X(FOREIGN, "foreign functions", LEAF)       /* what is registered */                         \
+  X(NATIVE, "machine code", LEAF)             /* what has been compiled; the compiler */       \
+  X(CLIENTS, "list of clients", LEAF)         /* those that get faults */                      \
+  X(FAULTS, "faults", LEAF)                   /* the faults of a client, and their network */  \
+  X(REPORTS, "list of reports", LONG)         /* the reports of all clients */                 \
+  X(WATCHERS, "watchers", LONG)               /* who watches a time model changes */           \
+  X(HOST_CLOCK, "host's clock", LEAF)         /* the clock of a host that sees the pod */      \
+  X(MODEL, "time model", PLAIN)               /* the log of the time model, what it came to */ \
+  X(REPORT, "report", LEAF)                   /* books of programs that are gone, timelines */ \
+  X(SEND, "sends to a peer", PLAIN)           /* the order of what goes to one peer */         \
+  X(LOCAL_JOB, "job of local worlds", PLAIN)  /* the worlds of one process, in tests */        \
+  X(MPI, "MPI's sends", LEAF)                 /* what senders hand to the progress thread */   \
+  X(UCX, "UCX's sends", LEAF)                 /* the same */                                   \
+  X(POST, "post office", LEAF)                /* parcels and their receivers */                \
+  X(INBOX, "inbox", LEAF)                     /* what others hand to the progress thread */    \
+  X(SEGMENT, "segment", LEAF)                 /* the heap of shared memory */                  \
+  X(MPI_START, "MPI's start", LEAF)           /* MPI_Init and the thread that waits */         \
+  X(TRANSFER, "chunked transfer", LEAF)       /* one buffer that is filled in pieces */        \
+  X(USER_DATA, "user data", LEAF)             /* what callers attach to memory spaces */       \
+  X(PROFILER, "profiler", LEAF)               /* what launches leave for the profiler */       \
+  X(UNREAD, "unread errors", LEAF)            /* errors of launches, deliveries */
 
 typedef enum {
   MP_LOCK_UNUSABLE,  // not initialized yet, or destroyed

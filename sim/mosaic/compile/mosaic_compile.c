@@ -68,7 +68,8 @@ static mp_status_t mosaic_compile_inline(mp_mosaic_compiler_t *c, const mp_mosai
 
 static bool mosaic_compile_has_state(const mp_mosaic_op_t *op) {
   return mp_mosaic_op_info(op->code)->op_class == MP_MOSAIC_CLASS_ASYNC ||
-         op->code == MP_MOSAIC_PRNG_SET_SEED || op->code == MP_MOSAIC_PRNG_RANDOM_BITS;
+         op->code == MP_MOSAIC_DEVICE_ID || op->code == MP_MOSAIC_PRNG_SET_SEED ||
+         op->code == MP_MOSAIC_PRNG_RANDOM_BITS;
 }
 
 static mp_status_t mosaic_compile_op(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {

@@ -24,6 +24,26 @@ static mp_status_t mosaic_compile_async_emit(mp_mosaic_compiler_t *c, const mp_m
   return mp_mosaic_emit(c, in);
 }
 
+// The device and core of an op on another device, and the instruction for it.
+static mp_status_t mosaic_compile_async_remote(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
+                                               uint32_t device, uint32_t core,
+                                               mp_mosaic_instruction_t *in) {
+  uint32_t register_of_core = 0;
+  in->value = -1;
+  if (core != MP_MOSAIC_NONE) {
+    MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[core], &register_of_core));
+    in->value = register_of_core;
+  }
+  if (device != MP_MOSAIC_NONE) {
+    return mp_mosaic_need_index(c, op->operands[device], &in->target);
+  }
+  // Another core of this device.
+  mp_mosaic_instruction_t self = {.kind = MP_MOSAIC_DO_DEVICE};
+  MP_RETURN_IF_ERROR(mp_mosaic_new_register(c, 0, &self.out));
+  in->target = self.out;
+  return mp_mosaic_emit(c, &self);
+}
+
 // ---- DMAs ----
 
 static mp_status_t mosaic_compile_async_dma(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
@@ -35,21 +55,30 @@ static mp_status_t mosaic_compile_async_dma(mp_mosaic_compiler_t *c, const mp_mo
       at[TARGET] == MP_MOSAIC_NONE) {
     return mosaic_compile_async_refuse(op, "this form of the op is not supported");
   }
-  if (at[DEVICE] != MP_MOSAIC_NONE || at[CORE] != MP_MOSAIC_NONE ||
-      at[SOURCE_SEMAPHORE] != MP_MOSAIC_NONE) {
-    return mosaic_compile_async_refuse(op, "DMAs to other devices and cores are not supported");
-  }
   if (at[TARGET_SEMAPHORE] == MP_MOSAIC_NONE)
     return mosaic_compile_async_refuse(op, "a DMA without semaphore");
+  const bool is_remote = at[DEVICE] != MP_MOSAIC_NONE || at[CORE] != MP_MOSAIC_NONE;
+  if (at[SUBCORE] != MP_MOSAIC_NONE || (!is_remote && at[SOURCE_SEMAPHORE] != MP_MOSAIC_NONE)) {
+    return mosaic_compile_async_refuse(op, "this form of the op is not supported");
+  }
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[SOURCE]], &in.a));
   MP_RETURN_IF_ERROR(mp_mosaic_need(c, op->operands[at[TARGET]], &target));
   in.b = target.index;
   if (target.root < c->num_roots) c->written[target.root] = true;
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[TARGET_SEMAPHORE]], &in.c));
+  in.out = MP_MOSAIC_NONE;
+  if (is_remote) {
+    in.kind = MP_MOSAIC_DO_REMOTE_DMA;
+    if (at[SOURCE_SEMAPHORE] != MP_MOSAIC_NONE) {
+      MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[SOURCE_SEMAPHORE]], &in.out));
+    }
+    MP_RETURN_IF_ERROR(mosaic_compile_async_remote(c, op, at[DEVICE], at[CORE], &in));
+  }
   return mosaic_compile_async_emit(c, op, &in);
 }
 
-// wait_dma2: semaphore, source, target. The device is that of the DMA, which is this one.
+// wait_dma2: semaphore, source, target. The semaphore is this device's, whatever device the DMA
+// has.
 static mp_status_t mosaic_compile_async_wait_dma(mp_mosaic_compiler_t *c,
                                                  const mp_mosaic_op_t *op) {
   mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_WAIT_DMA};
@@ -62,6 +91,19 @@ static mp_status_t mosaic_compile_async_wait_dma(mp_mosaic_compiler_t *c,
 
 // ---- semaphores ----
 
+// Semaphore, amount, device, core, subcore.
+static mp_status_t mosaic_compile_async_signal(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
+                                               mp_mosaic_instruction_t *in) {
+  enum { SEMAPHORE, AMOUNT, DEVICE, CORE, SUBCORE, COUNT };
+  uint32_t at[COUNT];
+  if (op->num_operands == 2) return NULL;
+  if (!mosaic_compile_async_operands(op, COUNT, at) || at[SUBCORE] != MP_MOSAIC_NONE) {
+    return mosaic_compile_async_refuse(op, "this form of the op is not supported");
+  }
+  in->kind = MP_MOSAIC_DO_REMOTE_SIGNAL;
+  return mosaic_compile_async_remote(c, op, at[DEVICE], at[CORE], in);
+}
+
 static mp_status_t mosaic_compile_async_semaphore(mp_mosaic_compiler_t *c,
                                                   const mp_mosaic_op_t *op) {
   mp_mosaic_instruction_t in = {.kind = op->code == MP_MOSAIC_SEM_READ     ? MP_MOSAIC_DO_SEM_READ
@@ -72,10 +114,18 @@ static mp_status_t mosaic_compile_async_semaphore(mp_mosaic_compiler_t *c,
     MP_RETURN_IF_ERROR(mp_mosaic_new_result(c, &op->results[0], &in.out));
     return mosaic_compile_async_emit(c, op, &in);
   }
-  if (op->num_operands != 2) {
-    return mosaic_compile_async_refuse(op, "signals to other devices and cores are not supported");
-  }
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[1], &in.a));
+  if (op->code == MP_MOSAIC_SEM_SIGNAL) {
+    MP_RETURN_IF_ERROR(mosaic_compile_async_signal(c, op, &in));
+  }
+  return mosaic_compile_async_emit(c, op, &in);
+}
+
+// The view of the semaphore that all kernels with the call's collective_id have in common.
+static mp_status_t mosaic_compile_async_barrier(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_BARRIER};
+  MP_RETURN_IF_ERROR(mp_mosaic_new_result(c, &op->results[0], &in.out));
+  MP_RETURN_IF_ERROR(mp_mosaic_copy_type(c, op->results[0].type, &in.u.type));
   return mosaic_compile_async_emit(c, op, &in);
 }
 
@@ -148,6 +198,11 @@ static mp_status_t mosaic_compile_async_bound(mp_mosaic_compiler_t *c, const mp_
   return mosaic_compile_async_scalar(c, op, &in);
 }
 
+static mp_status_t mosaic_compile_async_device(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_DEVICE};
+  return mosaic_compile_async_scalar(c, op, &in);
+}
+
 mp_status_t mp_mosaic_compile_async(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
   uint32_t zero = 0;  // the register of a core's number
   MP_RETURN_IF_ERROR(mp_mosaic_end_segment(c));
@@ -162,6 +217,10 @@ mp_status_t mp_mosaic_compile_async(mp_mosaic_compiler_t *c, const mp_mosaic_op_
       return mosaic_compile_async_semaphore(c, op);
     case MP_MOSAIC_SEM_ALLOC:
       return mosaic_compile_async_allocate(c, op);
+    case MP_MOSAIC_SEM_BARRIER:
+      return mosaic_compile_async_barrier(c, op);
+    case MP_MOSAIC_DEVICE_ID:
+      return mosaic_compile_async_device(c, op);
     case MP_MOSAIC_PRNG_SET_SEED:
       return mosaic_compile_async_seed(c, op);
     case MP_MOSAIC_PRNG_RANDOM_BITS:

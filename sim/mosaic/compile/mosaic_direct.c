@@ -53,6 +53,7 @@ static void mosaic_direct_note(finder_t *f, uint32_t i) {
     case MP_MOSAIC_DO_SIZE:
     case MP_MOSAIC_DO_BOUND:
     case MP_MOSAIC_DO_SEM_READ:
+    case MP_MOSAIC_DO_DEVICE:
       f->registers[in->out] = i;
       break;
     case MP_MOSAIC_DO_MOVE_VIEW:
@@ -61,6 +62,7 @@ static void mosaic_direct_note(finder_t *f, uint32_t i) {
     case MP_MOSAIC_DO_RESHAPE:
     case MP_MOSAIC_DO_BITCAST:
     case MP_MOSAIC_DO_ALLOCATE:
+    case MP_MOSAIC_DO_BARRIER:
       f->views[in->out] = i;
       break;
     default:

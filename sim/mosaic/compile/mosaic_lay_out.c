@@ -14,6 +14,8 @@ static bool mosaic_lay_out_writes(const mp_mosaic_instruction_t *in) {
     case MP_MOSAIC_DO_DMA:
     case MP_MOSAIC_DO_WAIT_DMA:
     case MP_MOSAIC_DO_SEM_WAIT:
+    case MP_MOSAIC_DO_REMOTE_DMA:  // other devices may answer at once
+    case MP_MOSAIC_DO_REMOTE_SIGNAL:
       return true;
     default:
       return false;

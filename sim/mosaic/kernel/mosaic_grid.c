@@ -1,22 +1,10 @@
 #include "sim/mosaic/kernel/mosaic_grid.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "sim/kernels/shape.h"
 #include "sim/mosaic/run/mosaic_scalar.h"
 #include "sim/mosaic/run/mosaic_unset.h"
-
-// A run of some steps.
-typedef struct {
-  const mp_mosaic_kernel_t *kernel;
-  const mp_kernel_call_t *call;
-  mp_mosaic_state_t state;
-  mp_mosaic_window_state_t *windows;
-  int64_t bounds[MP_MOSAIC_MAX_GRID], step[MP_MOSAIC_MAX_GRID];
-  bool is_last;              // no part comes after this
-  mp_mosaic_check_t *check;  // NULL: none
-} grid_t;
 
 // ---- the memory of a part ----
 
@@ -26,19 +14,20 @@ static char *mosaic_grid_take(char **at, size_t bytes) {
   return taken;
 }
 
-static void mosaic_grid_set_local(grid_t *grid, const mp_mosaic_local_t *local, char *memory) {
+static void mosaic_grid_set_local(mp_mosaic_grid_t *grid, const mp_mosaic_local_t *local,
+                                  char *memory) {
   char *base = memory + local->offset;
   mp_mosaic_view_dense(local->type, base, local->arg, &grid->state.views[local->view]);
   if (local->operand == MP_MOSAIC_NONE) {
     mp_mosaic_unset(local->type, base, local->bytes);
   } else {
-    memcpy(base, grid->call->operands[local->operand], local->bytes);
+    memcpy(base, grid->call.operands[local->operand], local->bytes);
   }
 }
 
-static void mosaic_grid_set_window(grid_t *grid, uint32_t w, char *memory) {
+static void mosaic_grid_set_window(mp_mosaic_grid_t *grid, uint32_t w, char *memory) {
   const mp_mosaic_window_t *window = &grid->kernel->windows[w];
-  const mp_kernel_call_t *call = grid->call;
+  const mp_kernel_call_t *call = &grid->call;
   mp_mosaic_window_state_t *state = &grid->windows[w];
   *state = (mp_mosaic_window_state_t){.copy = memory + window->offset};
   // An operand that a result begins with has the result's memory where it is seen as a whole.
@@ -57,9 +46,9 @@ static void mosaic_grid_set_window(grid_t *grid, uint32_t w, char *memory) {
   }
 }
 
-static mp_status_t mosaic_grid_begin(grid_t *grid) {
+static mp_status_t mosaic_grid_set_memory(mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
-  char *at = grid->call->scratch;
+  char *at = grid->call.scratch;
   char *state = mosaic_grid_take(&at, mp_mosaic_state_bytes(&kernel->program));
   grid->windows = (mp_mosaic_window_state_t *)mosaic_grid_take(
       &at, kernel->num_windows * sizeof(*grid->windows));
@@ -73,12 +62,12 @@ static mp_status_t mosaic_grid_begin(grid_t *grid) {
   return mp_mosaic_grid_watch_begin(kernel, &grid->state, grid->check);
 }
 
-static mp_status_t mosaic_grid_read_bounds(grid_t *grid) {
+static mp_status_t mosaic_grid_read_bounds(mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   for (uint32_t d = 0; d < kernel->rank; ++d) {
     grid->bounds[d] = kernel->bounds[d];
     if (kernel->bounds[d] != MP_MOSAIC_DYNAMIC) continue;
-    const void *bound = grid->call->operands[kernel->bound_operands[d]];
+    const void *bound = grid->call.operands[kernel->bound_operands[d]];
     grid->bounds[d] = mp_mosaic_scalar_load(MP_DTYPE_S32, bound);
     if (grid->bounds[d] < 0) {
       return mp_status_make(MP_OUT_OF_RANGE, "kernel '%s': bound %u of the grid is %lld",
@@ -105,7 +94,7 @@ mp_status_t mp_mosaic_window_index(const mp_mosaic_kernel_t *kernel,
   return NULL;
 }
 
-static mp_status_t mosaic_grid_move_windows(grid_t *grid) {
+static mp_status_t mosaic_grid_move_windows(mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   int64_t index[MP_MOSAIC_MAX_RANK];
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
@@ -121,7 +110,7 @@ static mp_status_t mosaic_grid_move_windows(grid_t *grid) {
   return NULL;
 }
 
-static mp_status_t mosaic_grid_blocked(const grid_t *grid) {
+static mp_status_t mosaic_grid_blocked(const mp_mosaic_grid_t *grid) {
   const char *where = grid->kernel->program.instructions[grid->state.pc].where;
   return mp_status_make(MP_FAILED_PRECONDITION,
                         "%s: it waits for a semaphore that nothing signals: it is %lld, and the "
@@ -130,35 +119,46 @@ static mp_status_t mosaic_grid_blocked(const grid_t *grid) {
                         (long long)grid->state.wanted);
 }
 
-static mp_status_t mosaic_grid_step(grid_t *grid, bool *out_carries) {
+mp_status_t mp_mosaic_grid_enter_step(mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
-  mp_mosaic_state_t *state = &grid->state;
-  mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
+  if (grid->num_left == 0 || grid->is_inside) return NULL;
   MP_RETURN_IF_ERROR(mosaic_grid_move_windows(grid));
   for (uint32_t d = 0; d < kernel->rank; ++d) {
-    state->registers[kernel->main.args[d]] = grid->step[d];
+    grid->state.registers[kernel->main.args[d]] = grid->step[d];
   }
-  state->pc = kernel->main.begin;
-  MP_RETURN_IF_ERROR(mp_mosaic_run(&kernel->program, state, &outcome));
-  if (outcome == MP_MOSAIC_BLOCKED) return mosaic_grid_blocked(grid);
-  *out_carries = outcome == MP_MOSAIC_CARRIES;
+  grid->state.pc = kernel->main.begin;
+  grid->is_inside = true;
+  if (grid->has_moved != NULL) grid->has_moved(grid);
   return NULL;
 }
 
-// "kernel 'flash', grid step (0, 1, 2): ...".
-static mp_status_t mosaic_grid_annotate(const grid_t *grid, mp_status_t status) {
-  char text[MP_MOSAIC_MAX_GRID * 24];
-  size_t at = 0;
-  text[0] = '\0';
-  for (uint32_t d = 0; d < grid->kernel->rank; ++d) {
-    const int written = snprintf(text + at, sizeof(text) - at, d == 0 ? "%lld" : ", %lld",
-                                 (long long)grid->step[d]);
-    if (written > 0) at += (size_t)written;
-  }
-  return mp_status_annotate(status, "kernel '%s', grid step (%s)", grid->kernel->name, text);
+static mp_status_t mosaic_grid_step(mp_mosaic_grid_t *grid, mp_mosaic_outcome_t *out_outcome) {
+  MP_RETURN_IF_ERROR(mp_mosaic_grid_enter_step(grid));
+  MP_RETURN_IF_ERROR(mp_mosaic_run(&grid->kernel->program, &grid->state, out_outcome));
+  if (*out_outcome == MP_MOSAIC_DONE) grid->is_inside = false;
+  if (*out_outcome != MP_MOSAIC_BLOCKED || grid->kernel->program.communicates) return NULL;
+  return mosaic_grid_blocked(grid);
 }
 
-static bool mosaic_grid_next(grid_t *grid) {
+void mp_mosaic_grid_print(const mp_mosaic_grid_t *grid, mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "kernel '%s', grid step (", grid->kernel->name);
+  for (uint32_t d = 0; d < grid->kernel->rank; ++d) {
+    mp_strbuf_printf(out, d == 0 ? "%lld" : ", %lld", (long long)grid->step[d]);
+  }
+  mp_strbuf_puts(out, ")");
+}
+
+// "kernel 'flash', grid step (0, 1, 2): ...".
+static mp_status_t mosaic_grid_annotate(const mp_mosaic_grid_t *grid, mp_status_t status) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_mosaic_grid_print(grid, &text);
+  status = mp_status_annotate(status, "%s", mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+static bool mosaic_grid_next(mp_mosaic_grid_t *grid) {
   for (uint32_t d = grid->kernel->rank; d-- > 0;) {
     if (++grid->step[d] < grid->bounds[d]) return true;
     grid->step[d] = 0;
@@ -167,20 +167,25 @@ static bool mosaic_grid_next(grid_t *grid) {
 }
 
 // The steps [begin, end) of the outer, parallel dimensions.
-static mp_status_t mosaic_grid_run_steps(grid_t *grid, int64_t begin, int64_t end,
-                                         bool *out_carries) {
+static void mosaic_grid_set_steps(mp_mosaic_grid_t *grid, int64_t begin, int64_t end) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
-  int64_t count = end - begin, rest = begin;
-  for (uint32_t d = kernel->num_parallel; d < kernel->rank; ++d) count *= grid->bounds[d];
+  int64_t rest = begin;
+  grid->num_left = end - begin;
+  for (uint32_t d = kernel->num_parallel; d < kernel->rank; ++d) grid->num_left *= grid->bounds[d];
   memset(grid->step, 0, sizeof(grid->step));
   for (uint32_t d = kernel->num_parallel; d-- > 0;) {
     grid->step[d] = rest % grid->bounds[d];
     rest /= grid->bounds[d];
   }
-  for (int64_t i = 0; i < count; ++i) {
-    mp_status_t status = mosaic_grid_step(grid, out_carries);
+}
+
+mp_status_t mp_mosaic_grid_go_on(mp_mosaic_grid_t *grid, mp_mosaic_outcome_t *out_outcome) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  *out_outcome = MP_MOSAIC_DONE;
+  for (; grid->num_left > 0; --grid->num_left) {
+    mp_status_t status = mosaic_grid_step(grid, out_outcome);
     if (status != NULL) return mosaic_grid_annotate(grid, status);
-    if (*out_carries) return NULL;
+    if (*out_outcome != MP_MOSAIC_DONE) return NULL;
     mosaic_grid_next(grid);
   }
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
@@ -193,7 +198,7 @@ static mp_status_t mosaic_grid_run_steps(grid_t *grid, int64_t begin, int64_t en
 // ---- parts ----
 
 // A part other than the first has no memory of the steps before it.
-static void mosaic_grid_unset(grid_t *grid) {
+static void mosaic_grid_unset(mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   grid->state.kernel_args = kernel->main.args;
   for (uint32_t i = 0; i < kernel->num_locals; ++i) {
@@ -206,28 +211,60 @@ static void mosaic_grid_unset(grid_t *grid) {
   }
 }
 
-static void mosaic_grid_copy_aliases(const grid_t *grid) {
+static void mosaic_grid_copy_aliases(const mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     if (!window->is_result || window->alias < 0) continue;
-    const void *from = grid->call->operands[window->alias];
-    void *to = grid->call->results[window->array];
+    const void *from = grid->call.operands[window->alias];
+    void *to = grid->call.results[window->array];
     if (from != to) memcpy(to, from, mp_mosaic_window_array_bytes(window));
   }
 }
 
-static void mosaic_grid_fill_results(const grid_t *grid) {
+static void mosaic_grid_fill_results(const mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     if (!window->fills) continue;
-    mp_mosaic_unset(window->type, grid->call->results[window->array],
+    mp_mosaic_unset(window->type, grid->call.results[window->array],
                     mp_mosaic_window_array_bytes(window));
   }
 }
 
-static mp_status_t mosaic_grid_end(const grid_t *grid) {
+static mp_status_t mosaic_grid_begin_all(const mp_mosaic_kernel_t *kernel,
+                                         const mp_kernel_call_t *call, mp_mosaic_check_t *check,
+                                         mp_mosaic_grid_t *grid) {
+  *grid = (mp_mosaic_grid_t){.kernel = kernel, .call = *call, .is_last = true, .check = check};
+  MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(grid));
+  mosaic_grid_copy_aliases(grid);
+  mosaic_grid_fill_results(grid);
+  MP_RETURN_IF_ERROR(mosaic_grid_set_memory(grid));
+  mosaic_grid_set_steps(grid, 0, kernel->parallel_steps);
+  return NULL;
+}
+
+mp_status_t mp_mosaic_grid_begin(const mp_mosaic_kernel_t *kernel, const mp_kernel_call_t *call,
+                                 mp_mosaic_grid_t *out_grid) {
+  return mosaic_grid_begin_all(kernel, call, NULL, out_grid);
+}
+
+static mp_status_t mosaic_grid_begin_part(const mp_mosaic_kernel_t *kernel,
+                                          const mp_kernel_call_t *call, mp_mosaic_check_t *check,
+                                          mp_mosaic_grid_t *grid) {
+  const uint32_t num_parts = kernel->kernel.num_parts;
+  int64_t begin = 0, end = 0;
+  *grid = (mp_mosaic_grid_t){
+      .kernel = kernel, .call = *call, .is_last = call->part + 1 == num_parts, .check = check};
+  MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(grid));
+  mp_part_range(kernel->parallel_steps, num_parts, call->part, &begin, &end);
+  MP_RETURN_IF_ERROR(mosaic_grid_set_memory(grid));
+  mosaic_grid_set_steps(grid, begin, end);
+  if (call->part != 0) mosaic_grid_unset(grid);
+  return NULL;
+}
+
+static mp_status_t mosaic_grid_end(const mp_mosaic_grid_t *grid) {
   if (grid->check == NULL) return NULL;
   mp_status_t status = mp_mosaic_check_end(grid->check);
   return status == NULL ? NULL : mp_status_annotate(status, "kernel '%s'", grid->kernel->name);
@@ -235,22 +272,13 @@ static mp_status_t mosaic_grid_end(const grid_t *grid) {
 
 mp_status_t mp_mosaic_grid_run_with(const mp_mosaic_kernel_t *kernel, const mp_kernel_call_t *call,
                                     mp_mosaic_check_t *check) {
-  const uint32_t num_parts = kernel->kernel.num_parts;
-  grid_t grid = {
-      .kernel = kernel, .call = call, .is_last = call->part + 1 == num_parts, .check = check};
-  bool carries = false;
-  int64_t begin = 0, end = kernel->parallel_steps;
-  MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(&grid));
-  if (num_parts == 1) {
-    mosaic_grid_copy_aliases(&grid);
-    mosaic_grid_fill_results(&grid);
-  } else {
-    mp_part_range(kernel->parallel_steps, num_parts, call->part, &begin, &end);
-  }
-  MP_RETURN_IF_ERROR(mosaic_grid_begin(&grid));
-  if (call->part != 0) mosaic_grid_unset(&grid);
-  mp_status_t status = mosaic_grid_run_steps(&grid, begin, end, &carries);
-  if (num_parts > 1) ((uint8_t *)call->shared)[call->part] = carries;
+  const bool has_parts = kernel->kernel.num_parts > 1;
+  mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
+  mp_mosaic_grid_t grid;
+  MP_RETURN_IF_ERROR(has_parts ? mosaic_grid_begin_part(kernel, call, check, &grid)
+                               : mosaic_grid_begin_all(kernel, call, check, &grid));
+  mp_status_t status = mp_mosaic_grid_go_on(&grid, &outcome);
+  if (has_parts) ((uint8_t *)call->shared)[call->part] = outcome == MP_MOSAIC_CARRIES;
   return status == NULL ? mosaic_grid_end(&grid) : status;
 }
 
@@ -260,12 +288,14 @@ mp_status_t mp_mosaic_grid_run(const mp_kernel_t *base, const mp_kernel_call_t *
 
 mp_status_t mp_mosaic_grid_finish(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const mp_mosaic_kernel_t *kernel = (const mp_mosaic_kernel_t *)base;
+  mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
   const uint8_t *parts = call->shared;
   bool carries = false;
   for (uint32_t i = 0; i < base->num_parts; ++i) carries |= parts[i] != 0;
   if (!carries) return NULL;
-  grid_t grid = {.kernel = kernel, .call = call, .is_last = true};
+  mp_mosaic_grid_t grid = {.kernel = kernel, .call = *call, .is_last = true};
   MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(&grid));
-  MP_RETURN_IF_ERROR(mosaic_grid_begin(&grid));
-  return mosaic_grid_run_steps(&grid, 0, kernel->parallel_steps, &carries);
+  MP_RETURN_IF_ERROR(mosaic_grid_set_memory(&grid));
+  mosaic_grid_set_steps(&grid, 0, kernel->parallel_steps);
+  return mp_mosaic_grid_go_on(&grid, &outcome);
 }

@@ -62,9 +62,39 @@ typedef struct {
   mp_mosaic_window_t *windows;
   mp_mosaic_local_t *locals;
   size_t part_bytes;                    // of one part's memory, without the state
+  size_t run_bytes;                     // with it
   const mp_mosaic_check_name_t *names;  // by argument, if runs are checked; or NULL
   uint32_t num_args;
 } mp_mosaic_kernel_t;
+
+// A run of some steps, one after the other.
+typedef struct mp_mosaic_grid_s mp_mosaic_grid_t;
+struct mp_mosaic_grid_s {
+  const mp_mosaic_kernel_t *kernel;
+  mp_kernel_call_t call;
+  mp_mosaic_state_t state;
+  struct mp_mosaic_window_state_s *windows;
+  int64_t bounds[MP_MOSAIC_MAX_GRID], step[MP_MOSAIC_MAX_GRID];
+  mp_mosaic_check_t *check;                   // NULL: none
+  bool is_last;                               // no part comes after this
+  bool is_inside;                             // of the step: the function has begun
+  int64_t num_left;                           // steps, with this one
+  void (*has_moved)(mp_mosaic_grid_t *grid);  // called when blocks have moved; NULL: nothing
+};
+
+// Prepares a run of all steps, in memory of scratch_bytes (kernel->kernel, or run_bytes if it
+// communicates): results are copied from operands or unset.
+MP_NODISCARD mp_status_t mp_mosaic_grid_begin(const mp_mosaic_kernel_t *kernel,
+                                              const mp_kernel_call_t *call,
+                                              mp_mosaic_grid_t *out_grid);
+// Moves the blocks to the current step, if there is one and its function has not begun.
+MP_NODISCARD mp_status_t mp_mosaic_grid_enter_step(mp_mosaic_grid_t *grid);
+// Runs until all steps are done, or one has to wait (BLOCKED), or reads what is unset (CARRIES).
+// Errors name the kernel and the step.
+MP_NODISCARD mp_status_t mp_mosaic_grid_go_on(mp_mosaic_grid_t *grid,
+                                              mp_mosaic_outcome_t *out_outcome);
+// Appends "kernel 'flash', grid step (0, 1, 2)".
+void mp_mosaic_grid_print(const mp_mosaic_grid_t *grid, mp_strbuf_t *out);
 
 // Runs the steps of one part; `finish` runs all of them if a part has found that it must.
 MP_NODISCARD mp_status_t mp_mosaic_grid_run(const mp_kernel_t *kernel,
@@ -91,7 +121,7 @@ typedef struct {
   int64_t index[MP_MOSAIC_MAX_RANK];
 } mp_mosaic_window_block_t;
 
-typedef struct {
+typedef struct mp_mosaic_window_state_s {
   mp_mosaic_window_block_t block;
   char *array, *copy;
 } mp_mosaic_window_state_t;

@@ -74,6 +74,21 @@ static mp_status_t mosaic_kernel_read_grid(mp_mosaic_maker_t *maker) {
 
 // ---- the program ----
 
+static bool mosaic_kernel_communicates(const mp_mosaic_compiler_t *c) {
+  for (uint32_t i = 0; i < c->code.count; ++i) {
+    switch (c->code.items[i].kind) {
+      case MP_MOSAIC_DO_REMOTE_DMA:
+      case MP_MOSAIC_DO_REMOTE_SIGNAL:
+      case MP_MOSAIC_DO_BARRIER:
+      case MP_MOSAIC_DO_DEVICE:
+        return true;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
 static mp_status_t mosaic_kernel_set_program(mp_mosaic_maker_t *maker) {
   mp_mosaic_compiler_t *c = maker->compiler;
   mp_mosaic_program_t *program = &maker->kernel->program;
@@ -91,7 +106,8 @@ static mp_status_t mosaic_kernel_set_program(mp_mosaic_maker_t *maker) {
                                    .sizes = sizes,
                                    .known = known,
                                    .scratch_bytes = c->scratch_bytes,
-                                   .shared_bytes = c->shared_bytes};
+                                   .shared_bytes = c->shared_bytes,
+                                   .communicates = mosaic_kernel_communicates(c)};
   MP_RETURN_IF_ERROR(mp_mosaic_lay_out(c, &program->memory_bytes));
   for (uint32_t v = 0; v < c->vectors.count; ++v) {
     offsets[v] = c->vectors.items[v].offset;
@@ -139,7 +155,9 @@ static mp_status_t mosaic_kernel_compile(mp_mosaic_maker_t *maker) {
   }
   MP_RETURN_IF_ERROR(mosaic_kernel_set_program(maker));
   MP_RETURN_IF_ERROR(mosaic_kernel_decide(maker));
-  kernel->kernel.scratch_bytes = mp_mosaic_state_bytes(&kernel->program) + kernel->part_bytes;
+  kernel->run_bytes = mp_mosaic_state_bytes(&kernel->program) + kernel->part_bytes;
+  if (kernel->program.communicates) return mp_mosaic_make_talk(maker);
+  kernel->kernel.scratch_bytes = kernel->run_bytes;
   return NULL;
 }
 
@@ -192,9 +210,6 @@ mp_status_t mp_mosaic_make_kernel(mp_arena_t *arena, const mp_op_t *op,
   mp_status_t status = mp_mosaic_read_call(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), &call);
   if (status != NULL) return mp_op_error_at(op, status);
   status = mp_mosaic_verify(call.module);
-  if (status == NULL && call.has_communication) {
-    status = mp_status_make(MP_UNIMPLEMENTED, "kernels that communicate are not supported");
-  }
   status = status == NULL ? mp_mosaic_make_kernel_of(arena, op, call.module, target,
                                                      call.vmem_limit_bytes, out_kernel)
                           : mp_op_error_at(op, status);

@@ -16,6 +16,8 @@ static bool mosaic_make_fills_uses(const mp_mosaic_instruction_t *in,
     case MP_MOSAIC_DO_UNLESS:
     case MP_MOSAIC_DO_SWITCH:
     case MP_MOSAIC_DO_DMA:
+    case MP_MOSAIC_DO_REMOTE_DMA:
+    case MP_MOSAIC_DO_REMOTE_SIGNAL:
     case MP_MOSAIC_DO_RETURN:
       return true;
     default:

@@ -36,6 +36,11 @@ MP_NODISCARD mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker)
 // Decides how the grid is divided into parts.
 MP_NODISCARD mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker);
 
+// ---- mosaic_talk.c ----
+
+// Makes the kernel one that communicates (sim/kernels/talk.h).
+MP_NODISCARD mp_status_t mp_mosaic_make_talk(const mp_mosaic_maker_t *maker);
+
 // ---- mosaic_make_index.c ----
 
 // Whether an index depends on memory, or on a dynamic bound of the grid. Others can be computed

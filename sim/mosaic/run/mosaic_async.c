@@ -6,7 +6,7 @@
 #include "sim/mosaic/run/mosaic_step.h"
 #include "sim/mosaic/run/mosaic_view.h"
 
-static mp_status_t mosaic_async_semaphore(const mp_mosaic_view_t *view, int64_t **out_semaphore) {
+mp_status_t mp_mosaic_async_semaphore(const mp_mosaic_view_t *view, int64_t **out_semaphore) {
   if (mp_mosaic_view_count(view) != 1) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the memref has more than one semaphore");
   }
@@ -14,7 +14,7 @@ static mp_status_t mosaic_async_semaphore(const mp_mosaic_view_t *view, int64_t 
   return NULL;
 }
 
-static int64_t mosaic_async_bytes(const mp_mosaic_view_t *view) {
+int64_t mp_mosaic_async_bytes(const mp_mosaic_view_t *view) {
   return mp_mosaic_view_count(view) * view->element;
 }
 
@@ -33,14 +33,14 @@ mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in, mp_mosaic_st
                                  bool *out_blocks) {
   int64_t *semaphore = NULL;
   const mp_mosaic_view_t *views = state->views;
-  MP_RETURN_IF_ERROR(mosaic_async_semaphore(&views[in->c], &semaphore));
+  MP_RETURN_IF_ERROR(mp_mosaic_async_semaphore(&views[in->c], &semaphore));
   switch (in->kind) {
     case MP_MOSAIC_DO_DMA:
       MP_RETURN_IF_ERROR(mp_mosaic_view_copy(&views[in->b], &views[in->a]));
-      *semaphore += mosaic_async_bytes(&views[in->b]);
+      *semaphore += mp_mosaic_async_bytes(&views[in->b]);
       return NULL;
     case MP_MOSAIC_DO_WAIT_DMA:
-      mosaic_async_take(state, semaphore, mosaic_async_bytes(&views[in->a]), out_blocks);
+      mosaic_async_take(state, semaphore, mp_mosaic_async_bytes(&views[in->a]), out_blocks);
       return NULL;
     case MP_MOSAIC_DO_SEM_READ:
       state->registers[in->out] = *semaphore;

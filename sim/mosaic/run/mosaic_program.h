@@ -18,7 +18,8 @@
 #include "sim/mosaic/ir/mosaic_ir.h"
 
 enum { MP_MOSAIC_MAX_RANK = 8 };
-#define MP_MOSAIC_NONE UINT32_MAX
+#define MP_MOSAIC_NONE    UINT32_MAX
+#define MP_MOSAIC_BARRIER (UINT32_MAX - 1)  // root: the device's semaphore for barriers
 // The most operands and results of a kernel.
 enum { MP_MOSAIC_MOST_ARRAYS = 256 };
 
@@ -36,7 +37,7 @@ typedef struct {
   uint32_t split;    // 1: not split
   uint32_t split_dim;
   uint32_t phase;  // split: the number of the first element in its stored one
-  uint32_t root;   // the argument or allocation of which it is a part
+  uint32_t root;   // the argument of which it is a part; NONE, BARRIER: none
   int64_t pack_step;
   int64_t dims[MP_MOSAIC_MAX_RANK];
   int64_t strides[MP_MOSAIC_MAX_RANK];  // bytes; split_dim: of stored elements
@@ -71,12 +72,18 @@ typedef enum {
   MP_MOSAIC_DO_SIZE,      // register out = size of dimension `value` of view a
   MP_MOSAIC_DO_BOUND,     // register out = bound `value` of the grid
   MP_MOSAIC_DO_DMA,       // view b = view a, signals view c
+  // The same on the device of register `target`, whose semaphore c is; also signals `out` (NONE:
+  // nothing) here.
+  MP_MOSAIC_DO_REMOTE_DMA,
   MP_MOSAIC_DO_WAIT_DMA,  // waits for the bytes of view a at semaphore c
   MP_MOSAIC_DO_SEM_READ,
   MP_MOSAIC_DO_SEM_SIGNAL,
   MP_MOSAIC_DO_SEM_WAIT,
-  MP_MOSAIC_DO_SEED,    // of random numbers: registers of `indices`
-  MP_MOSAIC_DO_RANDOM,  // vector out = `value` bytes
+  MP_MOSAIC_DO_REMOTE_SIGNAL,  // of the device of register `target`
+  MP_MOSAIC_DO_BARRIER,        // view out = the device's semaphore for barriers
+  MP_MOSAIC_DO_DEVICE,         // register out = the number of the device in the program
+  MP_MOSAIC_DO_SEED,           // of random numbers: registers of `indices`
+  MP_MOSAIC_DO_RANDOM,         // vector out = `value` bytes
   MP_MOSAIC_DO_ASSERT,
   MP_MOSAIC_DO_NUM_KINDS,
 } mp_mosaic_do_t;
@@ -124,7 +131,7 @@ typedef struct {
   bool flag;
   uint32_t out, a, b, c;
   uint32_t target;  // of jumps; LOAD, STORE: the argument of which view a is a part, or NONE
-  int64_t value;
+  int64_t value;    // REMOTE_: the register of the core, or -1
   union {
     const mp_mosaic_part_t *part;
     const mp_mosaic_kernel_call_t *call;
@@ -154,6 +161,7 @@ typedef struct {
   const void *const *known;  // [num_vectors] vectors that are the same in each run; NULL: others
   size_t memory_bytes;       // of vectors and allocations
   size_t scratch_bytes, shared_bytes;  // of kernels
+  bool communicates;                   // with runs on other devices
 } mp_mosaic_program_t;
 
 // How a run has stopped. CARRIES: it reads memory that holds nothing (`unset`).
@@ -182,9 +190,12 @@ struct mp_mosaic_state_s {
   uint64_t unset;
   bool reads_unset;
   const uint32_t *kernel_args;  // the views of the arguments, if any is unset
-  // BLOCKED: the semaphore, its value, and the value that the run waits for.
+  // BLOCKED: the semaphore, its value, and the value that the run waits for. Not with peers.
   int64_t *semaphore, wanted;
   mp_mosaic_watcher_t *watcher;  // NULL: none
+  // The runs on other devices, if the program communicates, and the number of this one's device.
+  struct mp_mosaic_peers_s *peers;
+  uint32_t device;
 };
 
 // The bytes that the state's arrays and memories take, 64-byte aligned.

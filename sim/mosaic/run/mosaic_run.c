@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "sim/kernels/shape.h"
+#include "sim/mosaic/run/mosaic_peers.h"
 #include "sim/mosaic/run/mosaic_program.h"
 #include "sim/mosaic/run/mosaic_scalar.h"
 #include "sim/mosaic/run/mosaic_step.h"
@@ -50,6 +51,7 @@ void mp_mosaic_state_init(const mp_mosaic_program_t *program, char *memory,
     const void *known = program->known[v];
     out_state->vectors[v] = known != NULL ? (char *)known : out_state->memory + program->offsets[v];
   }
+  if (program->communicates) mp_mosaic_step_unset_allocations(program, out_state);
 }
 
 // ---- control flow and scalars ----
@@ -84,6 +86,9 @@ static inline bool mosaic_run_scalar(const mp_mosaic_instruction_t *in, mp_mosai
       return true;
     case MP_MOSAIC_DO_BOUND:
       r[in->out] = state->bounds[in->value];
+      return true;
+    case MP_MOSAIC_DO_DEVICE:
+      r[in->out] = state->device;
       return true;
     default:
       return false;
@@ -159,6 +164,10 @@ static mp_status_t mosaic_run_other(const mp_mosaic_program_t *program,
     case MP_MOSAIC_DO_SEM_READ:
     case MP_MOSAIC_DO_SEM_SIGNAL:
     case MP_MOSAIC_DO_SEM_WAIT:
+    case MP_MOSAIC_DO_REMOTE_DMA:
+    case MP_MOSAIC_DO_REMOTE_SIGNAL:
+    case MP_MOSAIC_DO_BARRIER:
+      if (state->peers != NULL) return mp_mosaic_peers_step(in, state, out_blocks);
       return mp_mosaic_step_async(in, state, out_blocks);
     default:
       return mp_mosaic_step_memory(program, in, state);

@@ -130,7 +130,18 @@ static void mosaic_step_allocate(const mp_mosaic_program_t *program,
   const mp_mosaic_type_t *type = in->u.type;
   mp_mosaic_view_t *view = &state->views[in->out];
   mp_mosaic_view_dense(type, state->memory + program->offsets[in->a], MP_MOSAIC_NONE, view);
+  // Other devices may have written it before this one comes here: it is unset when the run begins.
+  if (program->communicates) return;
   mp_mosaic_unset(type, view->base, (size_t)mp_mosaic_view_count(view) * view->element);
+}
+
+void mp_mosaic_step_unset_allocations(const mp_mosaic_program_t *program,
+                                      const mp_mosaic_state_t *state) {
+  for (uint32_t i = 0; i < program->num_instructions; ++i) {
+    const mp_mosaic_instruction_t *in = &program->instructions[i];
+    if (in->kind != MP_MOSAIC_DO_ALLOCATE) continue;
+    mp_mosaic_unset(in->u.type, state->memory + program->offsets[in->a], program->sizes[in->a]);
+  }
 }
 
 mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,

@@ -13,6 +13,9 @@ MP_NODISCARD mp_status_t mp_mosaic_step_part(const mp_mosaic_part_t *part,
 MP_NODISCARD mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,
                                                const mp_mosaic_instruction_t *in,
                                                mp_mosaic_state_t *state);
+// Unsets all memory that the program allocates.
+void mp_mosaic_step_unset_allocations(const mp_mosaic_program_t *program,
+                                      const mp_mosaic_state_t *state);
 // Where a kernel is to compute the result that a later instruction stores: in that memory, if it is
 // as kernels expect, or in the vector's own.
 char *mp_mosaic_step_direct(const mp_mosaic_program_t *program, const mp_mosaic_kernel_call_t *call,
@@ -20,6 +23,10 @@ char *mp_mosaic_step_direct(const mp_mosaic_program_t *program, const mp_mosaic_
 // DMAs and semaphores. `out_blocks` is set if the run must wait.
 MP_NODISCARD mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in,
                                               mp_mosaic_state_t *state, bool *out_blocks);
+// The one semaphore that the view is; the bytes that a DMA to or from the view has.
+MP_NODISCARD mp_status_t mp_mosaic_async_semaphore(const mp_mosaic_view_t *view,
+                                                   int64_t **out_semaphore);
+int64_t mp_mosaic_async_bytes(const mp_mosaic_view_t *view);
 // Random numbers: a function of the seeds and of how many were drawn since.
 void mp_mosaic_step_random(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state);
 

@@ -109,6 +109,18 @@ static uint32_t client_check_receivers(mp_session_t *session) {
   return count;
 }
 
+static uint32_t client_check_talks(mp_session_t *session) {
+  uint32_t count = 0;
+  for (const mp_session_talk_t *talk = session->talks; talk != NULL; talk = talk->next) {
+    for (uint32_t i = 0; i < session->num_participants; ++i) {
+      if (talk->states[i] != MP_TALK_WAITS) continue;
+      client_check_waiter(session, i);
+      count += 1;
+    }
+  }
+  return count;
+}
+
 // Checks a remote collective that waits: no thread works on it, so its state may be read.
 static void client_check_missing(const mp_remote_collective_t *remote) {
   for (uint32_t stripe = remote->first_stripe; stripe < remote->num_begun; ++stripe) {
@@ -150,12 +162,14 @@ static void client_check_session(check_t *check, mp_session_t *session) {
   client_check_states(session);
   const uint32_t num_meeting = client_check_meetings(session);
   const uint32_t num_receiving = client_check_receivers(session);
-  const uint32_t num_listed = num_meeting + num_receiving + client_check_remotes(session);
+  const uint32_t num_talking = client_check_talks(session);
+  const uint32_t num_listed =
+      num_meeting + num_receiving + num_talking + client_check_remotes(session);
   MP_ASSERT_MSG(session->num_parked == num_listed + session->num_at_held,
                 "%u parked, %u of them in lists, %u at meetings being held", session->num_parked,
                 num_listed, session->num_at_held);
   if (session->error != NULL) {
-    MP_ASSERT(num_meeting == 0 && num_receiving == 0);  // all were resumed
+    MP_ASSERT(num_meeting + num_receiving + num_talking == 0);  // all were resumed
   } else if (session->peers == NULL && session->num_joined == session->num_local) {
     MP_ASSERT(session->num_parked == 0 || session->num_active != 0);  // or it would be poisoned
   }

@@ -224,6 +224,26 @@ static mp_status_t commands_do_recv(exec_t *exec) {
   return status;
 }
 
+// Executed again after the run was parked here: then the kernel continues.
+static mp_status_t commands_do_talk(exec_t *exec) {
+  mp_run_t *run = exec->run;
+  if (run->talk == NULL) {
+    mp_run_resolve(run, exec->cmd);
+    MP_RETURN_IF_ERROR(mp_session_enter_talk(run->session, exec->cmd->kernel, run->logical,
+                                             run->inputs, run->outputs, &run->talk));
+  }
+  run->pc = exec->next - 1;  // before it parks: another thread may resume the run at once
+  mp_arrived_t arrived;
+  MP_RETURN_IF_ERROR(mp_session_go_on_talk(run->session, run->talk, run->logical, &arrived));
+  if (arrived == MP_ARRIVED_PARKED) {
+    exec->step = MP_STEP_PARKED;
+    return NULL;
+  }
+  mp_session_leave_talk(run->session, run->talk, run->logical);
+  run->talk = NULL;
+  return NULL;
+}
+
 // ---- Numbers and control flow ----
 
 static mp_status_t commands_do_replica_id(exec_t *exec) {

@@ -197,7 +197,9 @@ static void executable_survey(mp_executable_t *executable) {
       executable->has_stages |= cmd->call->has_stages;
     }
     if (cmd->kind == MP_CMD_COPY && mp_copy_num_parts(cmd->bytes) > 1) seconds = INFINITY;
-    if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
+    if (cmd->kind == MP_CMD_LAUNCH || cmd->kind == MP_CMD_TALK) {
+      seconds += executable_kernel_seconds(cmd->kernel);
+    }
     if (cmd->kind == MP_CMD_COLLECTIVE) {
       const executable_reach_t reach = executable_reach(executable, cmd->collective, most);
       if (reach != EXECUTABLE_HERE) {
@@ -205,8 +207,8 @@ static void executable_survey(mp_executable_t *executable) {
         executable->needs_workers |= !executable_is_light(cmd->collective, reach);
       }
     }
-    executable->has_collectives |=
-        cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
+    executable->has_collectives |= cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_TALK ||
+                                   cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
   }
   if (executable->is_for_others) executable->has_collectives = false;
   executable->inline_seconds = fmax(seconds, least);

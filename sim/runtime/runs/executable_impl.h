@@ -45,7 +45,7 @@ struct mp_executable_s {
   uint32_t max_operands, max_results;  // of any command
   uint32_t max_edges;                  // of any loop that is one command, if time is modelled
   bool is_for_others;    // it also runs on devices of processes that do not exist (client_impl.h)
-  bool has_collectives;  // or sends and receives; false if it is for others
+  bool has_collectives;  // or sends, receives, talks; false if it is for others
   bool needs_workers;    // for collectives with other processes
   bool has_stages;       // of foreign functions: prepare or initialize
   bool may_block;        // it makes calls that may block

@@ -273,6 +273,7 @@ static mp_status_t meetings_step(meetings_t *m, uint32_t pc, bool is_decided) {
     case MP_CMD_LOOP:
     case MP_CMD_SEND:
     case MP_CMD_RECV:
+    case MP_CMD_TALK:
       break;
   }
   mp_shape_run_forget_results(m->run, pc);

@@ -23,7 +23,7 @@ void mp_partners_find(const mp_program_t *program, uint32_t logical, uint32_t nu
     again = false;
     for (uint32_t i = 0; i < program->num_commands; ++i) {
       const mp_cmd_t *cmd = &program->commands[i];
-      if (cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV) {
+      if (cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV || cmd->kind == MP_CMD_TALK) {
         memset(is_partner, true, num_devices * sizeof(*is_partner));
         return;
       }

@@ -209,6 +209,8 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   mp_device_t *device = run->device;
   mp_device_list_t runnable = {0};
   if (run->states != NULL) run_end_calls(run);
+  if (run->talk != NULL) mp_session_leave_talk(run->session, run->talk, run->logical);
+  run->talk = NULL;
   if (run->session != NULL) mp_session_leave(run->session, run->logical);
   run_give_back(run);
   // Once a run counts as over, another launch may get its side stream.

@@ -22,6 +22,7 @@
 #include "sim/runtime/runs/executable_impl.h"
 #include "sim/runtime/runs/shapes.h"
 #include "sim/runtime/sessions/session.h"
+#include "sim/runtime/sessions/talks.h"
 
 // If a donated parameter's memory could not be taken over, its result has its own memory. The
 // parameter's bytes are copied there before the first command.
@@ -88,7 +89,8 @@ struct mp_run_s {
   // While waiting for a message. While the run is parked the sender sets receiver.message, under
   // the session's lock.
   mp_receiver_t receiver;
-  mp_run_call_t call;  // while it is in a foreign function
+  mp_session_talk_t *talk;  // while it is in a kernel that communicates; else NULL
+  mp_run_call_t call;       // while it is in a foreign function
   // States that stages of foreign functions have created, by mp_foreign_call_t.index; NULL: none.
   mp_foreign_states_t *states;
 };

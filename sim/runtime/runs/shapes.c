@@ -499,6 +499,7 @@ bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
       break;
     case MP_CMD_SEND:
     case MP_CMD_RECV:
+    case MP_CMD_TALK:
       break;
   }
   mp_shape_run_forget_results(shape_run, pc);

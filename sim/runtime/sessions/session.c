@@ -4,6 +4,7 @@
 #include "sim/base/containers/list.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/sessions/session_impl.h"
+#include "sim/runtime/sessions/talks.h"
 #include "sim/runtime/workers/workers.h"
 
 mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
@@ -71,6 +72,7 @@ void mp_session_release(mp_session_t *session) {
   mp_peers_release(session->peers);
   mp_rendezvous_deinit(&session->rendezvous);
   mp_mailbox_deinit(&session->mailbox);
+  mp_session_release_talks(session);
   mp_status_release(session->error);
   mp_free(session->caller);
   mp_lock_deinit(&session->lock);
@@ -131,6 +133,16 @@ void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meetin
   }
 }
 
+static void session_resume_talks(mp_session_t *session, mp_device_list_t *resumed) {
+  for (mp_session_talk_t *talk = session->talks; talk != NULL; talk = talk->next) {
+    for (uint32_t i = 0; i < session->num_participants; ++i) {
+      if (talk->states[i] != MP_TALK_WAITS) continue;
+      talk->states[i] = MP_TALK_INSIDE;
+      mp_session_resume(session, i, resumed);
+    }
+  }
+}
+
 // Ends every wait of a failed session: removes all parked participants from meetings, the mailbox
 // and remote collectives, and resumes them.
 static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed) {
@@ -145,6 +157,7 @@ static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed)
     session->mailbox.num_receivers -= 1;
     mp_session_resume(session, receiver->target, resumed);
   }
+  session_resume_talks(session, resumed);
   mp_remote_collective_t *next = session->peers == NULL ? NULL : session->peers->remotes;
   while (next != NULL) {
     mp_remote_collective_t *remote = next;

@@ -159,6 +159,7 @@ struct mp_session_s {
   atomic_bool is_poisoned;          // `error` is set; for reading without the lock
   mp_rendezvous_t rendezvous;       // meetings that lack participants of this process
   mp_mailbox_t mailbox;             // messages not received yet, receivers that wait
+  struct mp_session_talk_s *talks;  // those in which participants are (talks.h)
   // [num_participants] for participants ACTIVE or PARKED: the runs, borrowed and opaque, and their
   // devices (or side streams).
   mp_run_t **runs;

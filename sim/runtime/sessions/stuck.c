@@ -5,6 +5,7 @@
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/sessions/session.h"
+#include "sim/runtime/sessions/talks.h"
 
 enum {
   MP_MAX_NAMES = 8,   // devices (or ranges of them) named per list; others are only counted
@@ -162,7 +163,9 @@ mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
   stuck_collect(session, &places);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  stuck_print(&text, session, &places);
+  mp_session_describe_talks(session, &text);
+  if (text.size != 0 && places.num_places != 0) mp_strbuf_puts(&text, "; ");
+  if (text.size == 0 || places.num_places != 0) stuck_print(&text, session, &places);
   mp_status_t status = mp_strbuf_status(&text);
   if (status == NULL) status = mp_status_make(MP_ABORTED, "%s", mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);

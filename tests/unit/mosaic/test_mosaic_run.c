@@ -243,8 +243,8 @@ static void test_refusals(void **state) {
   bench_begin(&bench);
   bench_operand(&bench, MP_DTYPE_F32, 8, 128);
   bench_result(&bench, MP_DTYPE_F32, 8, 128);
-  assert_status(bench_compile(&bench, XY_MODULE("%d = " OP "tpu.device_id\"() : () -> i32\n")),
-                MP_UNIMPLEMENTED, "tpu.device_id");
+  assert_status(bench_compile(&bench, XY_MODULE(ZERO OP "tpu.barrier\"(%z) : (index) -> ()\n")),
+                MP_UNIMPLEMENTED, "tpu.barrier");
   bench_operand(&bench, MP_DTYPE_F32, 8, 128);
   assert_status(bench_compile(&bench, XY_MODULE(ZERO LOAD("%a", "%x") STORE("%a", "%y"))),
                 MP_UNIMPLEMENTED, "2 arguments, which do not fit to 2 operands and 1 results");

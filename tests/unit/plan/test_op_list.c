@@ -63,6 +63,7 @@ static bool is_command_of(const mp_cmd_t *cmd, mp_opcode_t code, mp_op_role_t ro
   const bool is_named = strcmp(cmd->name, op_name(code)) == 0;
   switch (cmd->kind) {
     case MP_CMD_LAUNCH:
+    case MP_CMD_TALK:
       return role == MP_OP_ROLE_KERNEL && cmd->kernel->op->code == code;
     case MP_CMD_COLLECTIVE:
     case MP_CMD_SEND:

@@ -7,7 +7,6 @@ import os
 
 import jax
 from minipod.jax import guard
-from minipod.jax import kernel_costs
 from minipod.jax import kernel_vmem
 from minipod.jax import rules
 
@@ -32,7 +31,7 @@ def choose(rule, otherwise):
   for_tpus = rules.as_platform(TPU, rule)
 
   def lower(ctx, *args, **params):
-    if params.get("interpret") or not is_chosen() or _communicates(params):
+    if params.get("interpret") or not is_chosen():
       return otherwise(ctx, *args, **params)
     if "grid_mapping" in params:
       with guard.use("the VMEM of kernels", anywhere=True):
@@ -40,12 +39,6 @@ def choose(rule, otherwise):
     return for_tpus(ctx, *args, **params)
 
   return lower
-
-
-def _communicates(params) -> bool:
-  """Whether the kernel communicates with other devices, which the library does not support yet."""
-  jaxprs = params.get("jaxprs") or [params["jaxpr"]]
-  return any(map(kernel_costs.is_remote, jaxprs))
 
 
 def choose_platform(offered) -> str:

@@ -1,0 +1,174 @@
+// Kernels that communicate: the runs of one call on the devices of a launch.
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/hash.h"
+#include "sim/kernels/shape.h"
+#include "sim/mosaic/kernel/mosaic_maker.h"
+#include "sim/mosaic/run/mosaic_peers.h"
+
+// The run on one device. Its memory follows, 64-byte aligned, and then `args`.
+typedef struct {
+  mp_mosaic_grid_t grid;  // first
+  mp_mosaic_arg_t *args;  // [num_args] where they are at the current step
+} mosaic_run_t;
+
+typedef struct {
+  mp_talk_t base;  // first
+  mp_mosaic_peers_t *peers;
+  mosaic_run_t **runs;  // [devices], owned; NULL: not in the kernel
+} mosaic_talk_t;
+
+static const mp_mosaic_kernel_t *mosaic_talk_kernel(const mosaic_talk_t *talk) {
+  return (const mp_mosaic_kernel_t *)talk->base.kernel;
+}
+
+// ---- a talk ----
+
+static mp_status_t mosaic_talk_create(const mp_kernel_t *base, const mp_talk_link_t *link,
+                                      mp_talk_t **out_talk) {
+  const mp_mosaic_kernel_t *kernel = (const mp_mosaic_kernel_t *)base;
+  mosaic_talk_t *talk = mp_calloc(1, sizeof(*talk) + link->num_devices * sizeof(*talk->runs));
+  MP_RETURN_IF_NULL(talk);
+  talk->base.kernel = base;
+  talk->runs = (mosaic_run_t **)(talk + 1);
+  mp_status_t status = mp_mosaic_peers_create(kernel->name, kernel->run_bytes,
+                                              kernel->main.num_args, link, &talk->peers);
+  if (status != NULL) {
+    mp_free(talk);
+    return status;
+  }
+  *out_talk = &talk->base;
+  return NULL;
+}
+
+static void mosaic_talk_release(mp_talk_t *base) {
+  mosaic_talk_t *talk = (mosaic_talk_t *)base;
+  mp_mosaic_peers_release(talk->peers);
+  mp_free(talk);
+}
+
+// ---- a device ----
+
+static mosaic_run_t *mosaic_talk_new_run(const mp_mosaic_kernel_t *kernel) {
+  const size_t args = kernel->main.num_args * sizeof(mp_mosaic_arg_t);
+  const size_t header = mp_round_up_64(sizeof(mosaic_run_t));
+  const size_t memory = mp_round_up_64(kernel->run_bytes);
+  mosaic_run_t *run = mp_aligned_malloc(64, header + memory + args);
+  if (run == NULL) return NULL;
+  run->args = (mp_mosaic_arg_t *)((char *)run + header + memory);
+  memset(run->args, 0, args);
+  return run;
+}
+
+// Tells the peers where the arguments are at the current step.
+static void mosaic_talk_has_moved(mp_mosaic_grid_t *grid) {
+  const mosaic_run_t *run = (mosaic_run_t *)grid;
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    const mp_mosaic_window_t *window = &kernel->windows[w];
+    const mp_mosaic_window_block_t *block = &grid->windows[w].block;
+    mp_mosaic_arg_t *arg = &run->args[window->arg];
+    arg->base = grid->state.views[window->view].base;
+    if (window->is_whole) continue;
+    arg->block =
+        mp_hash_bytes(MP_HASH_START, block->index, window->type->rank * sizeof(*block->index));
+  }
+  mp_mosaic_peers_move(grid->state.peers, grid->state.device, run->args);
+}
+
+static mp_status_t mosaic_talk_enter(mp_talk_t *base, uint32_t device, const void *const *operands,
+                                     void *const *results) {
+  mosaic_talk_t *talk = (mosaic_talk_t *)base;
+  const mp_mosaic_kernel_t *kernel = mosaic_talk_kernel(talk);
+  mosaic_run_t *run = mosaic_talk_new_run(kernel);
+  MP_RETURN_IF_NULL(run);
+  talk->runs[device] = run;
+  char *memory = (char *)run + mp_round_up_64(sizeof(*run));
+  const mp_kernel_call_t call = {.operands = operands, .results = results, .scratch = memory};
+  MP_RETURN_IF_ERROR(mp_mosaic_grid_begin(kernel, &call, &run->grid));
+  run->grid.state.peers = talk->peers;
+  run->grid.state.device = device;
+  MP_RETURN_IF_ERROR(mp_mosaic_grid_enter_step(&run->grid));
+  mosaic_talk_has_moved(&run->grid);
+  run->grid.has_moved = mosaic_talk_has_moved;
+  mp_mosaic_peers_enter(talk->peers, device, memory);
+  return NULL;
+}
+
+static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, bool *out_waits) {
+  mosaic_talk_t *talk = (mosaic_talk_t *)base;
+  mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
+  MP_RETURN_IF_ERROR(mp_mosaic_grid_go_on(&talk->runs[device]->grid, &outcome));
+  *out_waits = outcome == MP_MOSAIC_BLOCKED;
+  return NULL;
+}
+
+static bool mosaic_talk_may_go_on(mp_talk_t *base, uint32_t device) {
+  return mp_mosaic_peers_may_go_on(((mosaic_talk_t *)base)->peers, device);
+}
+
+static void mosaic_talk_leave(mp_talk_t *base, uint32_t device) {
+  mosaic_talk_t *talk = (mosaic_talk_t *)base;
+  mp_mosaic_peers_leave(talk->peers, device);
+  mp_free(talk->runs[device]);
+  talk->runs[device] = NULL;
+}
+
+// ---- what a device waits for ----
+
+static void mosaic_talk_print_semaphore(const mosaic_run_t *run, mp_strbuf_t *out) {
+  const mp_mosaic_state_t *state = &run->grid.state;
+  const mp_mosaic_instruction_t *in = &run->grid.kernel->program.instructions[state->pc];
+  const uint32_t root = state->views[in->c].root;
+  if (root == MP_MOSAIC_BARRIER) {
+    mp_strbuf_puts(out, "the semaphore for barriers");
+  } else if (root == MP_MOSAIC_NONE) {
+    mp_strbuf_puts(out, "a semaphore that the kernel allocates");
+  } else {
+    mp_strbuf_printf(out, "the semaphore of argument %u of the kernel", root);
+  }
+}
+
+static void mosaic_talk_describe(mp_talk_t *base, uint32_t device, mp_strbuf_t *out) {
+  const mosaic_talk_t *talk = (const mosaic_talk_t *)base;
+  const mosaic_run_t *run = talk->runs[device];
+  int64_t value = 0;
+  const mp_mosaic_wait_t wait = mp_mosaic_peers_wait(talk->peers, device, &value);
+  const char *where = run->grid.kernel->program.instructions[run->grid.state.pc].where;
+  mp_mosaic_grid_print(&run->grid, out);
+  mp_strbuf_printf(out, ": %s: ", where == NULL ? "" : where);
+  if (wait.kind == MP_MOSAIC_WAITS_FOR_PEER) {
+    mp_strbuf_printf(out, "device %u has not reached the kernel",
+                     talk->peers->link.names[wait.peer]);
+    return;
+  }
+  mosaic_talk_print_semaphore(run, out);
+  mp_strbuf_printf(out, " is %lld, and the wait is for %lld", (long long)value,
+                   (long long)wait.wanted);
+}
+
+static const mp_talk_ops_t k_mosaic_talk = {
+    .create = mosaic_talk_create,
+    .release = mosaic_talk_release,
+    .enter = mosaic_talk_enter,
+    .go_on = mosaic_talk_go_on,
+    .may_go_on = mosaic_talk_may_go_on,
+    .leave = mosaic_talk_leave,
+    .describe = mosaic_talk_describe,
+};
+
+static mp_status_t mosaic_talk_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)call;
+  return mp_status_make(MP_UNIMPLEMENTED, "the kernel '%s' communicates with other devices",
+                        ((const mp_mosaic_kernel_t *)kernel)->name);
+}
+
+mp_status_t mp_mosaic_make_talk(const mp_mosaic_maker_t *maker) {
+  mp_kernel_t *kernel = &maker->kernel->kernel;
+  kernel->talk = &k_mosaic_talk;
+  kernel->run = mosaic_talk_run;
+  kernel->finish = NULL;
+  kernel->num_parts = 1;
+  return NULL;
+}

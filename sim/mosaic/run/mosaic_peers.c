@@ -1,0 +1,147 @@
+#include "sim/mosaic/run/mosaic_peers.h"
+
+#include <string.h>
+
+#include "sim/base/alloc.h"
+
+// ---- coming and going ----
+
+mp_status_t mp_mosaic_peers_create(const char *kernel, size_t part_bytes, uint32_t num_args,
+                                   const mp_talk_link_t *link, mp_mosaic_peers_t **out_peers) {
+  const size_t count = link->num_devices;
+  mp_mosaic_peers_t *peers = mp_calloc(1, sizeof(*peers) + count * sizeof(mp_mosaic_peer_t) +
+                                              count * num_args * sizeof(mp_mosaic_arg_t));
+  MP_RETURN_IF_NULL(peers);
+  peers->kernel = kernel;
+  peers->link = *link;
+  peers->part_bytes = part_bytes;
+  peers->num_args = num_args;
+  peers->peers = (mp_mosaic_peer_t *)(peers + 1);
+  mp_mosaic_arg_t *args = (mp_mosaic_arg_t *)(peers->peers + count);
+  mp_lock_init(&peers->lock, MP_LOCK_TALK);
+  for (size_t i = 0; i < count; ++i) {
+    mp_lock_init(&peers->peers[i].memory, MP_LOCK_TALK_MEMORY);
+    peers->peers[i].args = args + i * num_args;
+  }
+  *out_peers = peers;
+  return NULL;
+}
+
+void mp_mosaic_peers_release(mp_mosaic_peers_t *peers) {
+  if (peers == NULL) return;
+  for (uint32_t i = 0; i < peers->link.num_devices; ++i) {
+    mp_lock_deinit(&peers->peers[i].memory);
+  }
+  mp_lock_deinit(&peers->lock);
+  mp_free(peers);
+}
+
+static void mosaic_peers_wake(const mp_mosaic_peers_t *peers, uint32_t device) {
+  peers->link.wake(peers->link.context, device);
+}
+
+void mp_mosaic_peers_enter(mp_mosaic_peers_t *peers, uint32_t device, char *part) {
+  mp_mosaic_peer_t *peer = &peers->peers[device];
+  mp_lock(&peers->lock);
+  MP_ASSERT(peer->presence == MP_MOSAIC_NOT_YET);
+  peer->presence = MP_MOSAIC_INSIDE;
+  peer->part = part;
+  const bool is_awaited = peers->num_waiting_for_peers != 0;
+  mp_unlock(&peers->lock);
+  // One that begins to wait later finds the device inside (mp_mosaic_peers_may_go_on).
+  for (uint32_t i = 0; is_awaited && i < peers->link.num_devices; ++i) mosaic_peers_wake(peers, i);
+}
+
+void mp_mosaic_peers_move(mp_mosaic_peers_t *peers, uint32_t device, const mp_mosaic_arg_t *args) {
+  mp_lock(&peers->lock);
+  memcpy(peers->peers[device].args, args, peers->num_args * sizeof(*args));
+  mp_unlock(&peers->lock);
+}
+
+void mp_mosaic_peers_leave(mp_mosaic_peers_t *peers, uint32_t device) {
+  mp_mosaic_peer_t *peer = &peers->peers[device];
+  mp_lock(&peer->memory);
+  mp_lock(&peers->lock);
+  if (peer->presence == MP_MOSAIC_INSIDE) peer->presence = MP_MOSAIC_GONE;
+  mp_unlock(&peers->lock);
+  mp_unlock(&peer->memory);
+}
+
+// ---- waiting ----
+
+// Under the lock.
+static bool mosaic_peers_is_met(const mp_mosaic_peers_t *peers, const mp_mosaic_wait_t *wait) {
+  switch (wait->kind) {
+    case MP_MOSAIC_WAITS_FOR_SEMAPHORE:
+      return *wait->semaphore >= wait->wanted;
+    case MP_MOSAIC_WAITS_FOR_PEER:
+      return peers->peers[wait->peer].presence != MP_MOSAIC_NOT_YET;
+    default:
+      return true;
+  }
+}
+
+bool mp_mosaic_peers_may_go_on(mp_mosaic_peers_t *peers, uint32_t device) {
+  mp_lock(&peers->lock);
+  const bool may = mosaic_peers_is_met(peers, &peers->peers[device].wait);
+  mp_unlock(&peers->lock);
+  return may;
+}
+
+mp_mosaic_wait_t mp_mosaic_peers_wait(mp_mosaic_peers_t *peers, uint32_t device,
+                                      int64_t *out_value) {
+  mp_lock(&peers->lock);
+  const mp_mosaic_wait_t wait = peers->peers[device].wait;
+  *out_value = wait.kind == MP_MOSAIC_WAITS_FOR_SEMAPHORE ? *wait.semaphore : 0;
+  mp_unlock(&peers->lock);
+  return wait;
+}
+
+// Under the lock.
+void mp_mosaic_peers_set_wait(mp_mosaic_peers_t *peers, uint32_t device, mp_mosaic_wait_t wait) {
+  mp_mosaic_wait_t *old = &peers->peers[device].wait;
+  mp_lock_assert_held(&peers->lock);
+  peers->num_waiting_for_peers -= old->kind == MP_MOSAIC_WAITS_FOR_PEER;
+  peers->num_waiting_for_peers += wait.kind == MP_MOSAIC_WAITS_FOR_PEER;
+  *old = wait;
+}
+
+bool mp_mosaic_peers_signal(mp_mosaic_peers_t *peers, uint32_t device, int64_t *semaphore,
+                            int64_t count) {
+  const mp_mosaic_wait_t *wait = &peers->peers[device].wait;
+  mp_lock_assert_held(&peers->lock);
+  *semaphore = (int64_t)((uint64_t)*semaphore + (uint64_t)count);
+  return wait->kind == MP_MOSAIC_WAITS_FOR_SEMAPHORE && wait->semaphore == semaphore &&
+         *semaphore >= wait->wanted;
+}
+
+// ---- the same place on another device ----
+
+static bool mosaic_peers_is_in_part(const mp_mosaic_peers_t *peers, const mp_mosaic_peer_t *peer,
+                                    const char *address) {
+  return address >= peer->part && address < peer->part + peers->part_bytes;
+}
+
+mp_status_t mp_mosaic_peers_reach(mp_mosaic_peers_t *peers, uint32_t own, uint32_t device,
+                                  const mp_mosaic_view_t *view, mp_mosaic_view_t *out_view) {
+  const mp_mosaic_peer_t *here = &peers->peers[own], *there = &peers->peers[device];
+  mp_lock_assert_held(&peers->lock);
+  const bool is_arg = view->root < peers->num_args;
+  mp_mosaic_view_t reached = *view;
+  if (view->root == MP_MOSAIC_BARRIER) {
+    reached.base = (char *)(uintptr_t)&there->barrier;
+  } else if (mosaic_peers_is_in_part(peers, here, view->base)) {
+    reached.base = there->part + (view->base - here->part);
+  } else if (is_arg) {
+    reached.base = there->args[view->root].base + (view->base - here->args[view->root].base);
+  } else {
+    return mp_status_make(MP_INTERNAL, "memory that other devices cannot reach");
+  }
+  if (is_arg && here->args[view->root].block != there->args[view->root].block) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "argument %u of the kernel is another block of its array on device %u",
+                          view->root, peers->link.names[device]);
+  }
+  *out_view = reached;
+  return NULL;
+}

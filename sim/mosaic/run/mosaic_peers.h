@@ -1,0 +1,104 @@
+// The runs of a kernel on the devices of a launch: how they reach each other's memory and
+// semaphores. Thread-safe.
+//
+// A device is *inside* from mp_mosaic_peers_enter to mp_mosaic_peers_leave. Only then others may
+// write its memory and semaphores. A copy or signal to a device that is not inside yet waits; to
+// one that has left it is an error. The semaphore for barriers is always there.
+//
+// Memory is copied without the lock of the peers, so that other devices can go on. What a kernel
+// must not read before it has waited is not protected otherwise, as on a TPU.
+#ifndef MINIPOD_SIM_MOSAIC_RUN_MOSAIC_PEERS_H_
+#define MINIPOD_SIM_MOSAIC_RUN_MOSAIC_PEERS_H_
+
+#include "sim/base/os/lock.h"
+#include "sim/kernels/talk.h"
+#include "sim/mosaic/run/mosaic_program.h"
+
+typedef enum {
+  MP_MOSAIC_NOT_YET,
+  MP_MOSAIC_INSIDE,
+  MP_MOSAIC_GONE,
+} mp_mosaic_presence_t;
+
+// What a run waits for.
+typedef enum {
+  MP_MOSAIC_WAITS_NOT,
+  MP_MOSAIC_WAITS_FOR_SEMAPHORE,
+  MP_MOSAIC_WAITS_FOR_PEER,  // until it is inside
+} mp_mosaic_wait_kind_t;
+
+typedef struct {
+  mp_mosaic_wait_kind_t kind;
+  const int64_t *semaphore;
+  int64_t wanted;
+  uint32_t peer;
+} mp_mosaic_wait_t;
+
+// Where an argument is. Blocks of arrays move from step to step; `block` is then a hash of their
+// index.
+typedef struct {
+  char *base;
+  uint64_t block;
+} mp_mosaic_arg_t;
+
+// The run on one device.
+typedef struct {
+  mp_lock_t memory;  // held while another device copies into its memory; taken before `lock`
+  // ---- Under the peers' lock; presence becomes GONE only with both locks held ----
+  mp_mosaic_presence_t presence;
+  char *part;             // the memory of the run, of mp_mosaic_peers_t.part_bytes
+  mp_mosaic_arg_t *args;  // [num_args]
+  int64_t barrier;        // the semaphore for barriers
+  mp_mosaic_wait_t wait;
+} mp_mosaic_peer_t;
+
+typedef struct mp_mosaic_peers_s mp_mosaic_peers_t;
+struct mp_mosaic_peers_s {
+  const char *kernel;  // its name
+  mp_talk_link_t link;
+  size_t part_bytes;
+  uint32_t num_args;
+  mp_lock_t lock;
+  uint32_t num_waiting_for_peers;  // how many devices wait for one that is not inside yet
+  mp_mosaic_peer_t *peers;         // [link.num_devices]
+};
+
+// The kernel's name is borrowed. `part_bytes`: of the memory that a run has at one place, and at
+// the same offsets on all devices.
+MP_NODISCARD mp_status_t mp_mosaic_peers_create(const char *kernel, size_t part_bytes,
+                                                uint32_t num_args, const mp_talk_link_t *link,
+                                                mp_mosaic_peers_t **out_peers);
+// NULL: nothing.
+void mp_mosaic_peers_release(mp_mosaic_peers_t *peers);
+
+// The device's run is ready to be reached: its memory is `part`.
+void mp_mosaic_peers_enter(mp_mosaic_peers_t *peers, uint32_t device, char *part);
+// Where its arguments are from now on. Called before it enters, and when a block moves.
+void mp_mosaic_peers_move(mp_mosaic_peers_t *peers, uint32_t device, const mp_mosaic_arg_t *args);
+// Its memory is not used by other devices from here on. Has no effect if it is not inside.
+void mp_mosaic_peers_leave(mp_mosaic_peers_t *peers, uint32_t device);
+
+// Whether the device, whose last instruction had to wait, may try it again.
+bool mp_mosaic_peers_may_go_on(mp_mosaic_peers_t *peers, uint32_t device);
+// What it waits for, and the value of the semaphore.
+mp_mosaic_wait_t mp_mosaic_peers_wait(mp_mosaic_peers_t *peers, uint32_t device,
+                                      int64_t *out_value);
+
+// ---- for mosaic_remote.c; the caller holds the lock ----
+
+void mp_mosaic_peers_set_wait(mp_mosaic_peers_t *peers, uint32_t device, mp_mosaic_wait_t wait);
+// Adds to a semaphore of the device. True: the caller must wake it, without the lock.
+bool mp_mosaic_peers_signal(mp_mosaic_peers_t *peers, uint32_t device, int64_t *semaphore,
+                            int64_t count);
+// What is at the same place on another device, which is inside, or has only to have barriers.
+MP_NODISCARD mp_status_t mp_mosaic_peers_reach(mp_mosaic_peers_t *peers, uint32_t own,
+                                               uint32_t device, const mp_mosaic_view_t *view,
+                                               mp_mosaic_view_t *out_view);
+
+// ---- mosaic_remote.c ----
+
+// DMAs and semaphores of a run that has peers (mp_mosaic_step_async).
+MP_NODISCARD mp_status_t mp_mosaic_peers_step(const mp_mosaic_instruction_t *in,
+                                              mp_mosaic_state_t *state, bool *out_blocks);
+
+#endif  // MINIPOD_SIM_MOSAIC_RUN_MOSAIC_PEERS_H_

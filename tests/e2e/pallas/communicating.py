@@ -1,0 +1,142 @@
+"""Pallas kernels that communicate, for tests: each is a function of a shard on a line of N devices, axis "x"."""
+
+import functools
+
+import jax
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+import jax.numpy as jnp
+import numpy as np
+
+ANY = pl.BlockSpec(memory_space=pl.ANY)
+DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
+ID = {"device_id_type": pl.DeviceIdType.LOGICAL}
+
+
+def line(n=None):
+  """The devices in the order of their numbers."""
+  return jax.sharding.Mesh(np.array(jax.devices()[:n]), "x")
+
+
+def on(mesh, f, out=jax.P("x")):
+  return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=jax.P("x"), out_specs=out, check_vma=False))
+
+
+def call(body, out, scratch=(), **options):
+  """A call with all arrays in HBM."""
+  params = pltpu.CompilerParams(collective_id=options.pop("collective_id", None), has_side_effects=True)
+  name = options.pop("name", None) or getattr(body, "__name__", "kernel")
+  specs = {"in_specs": options.pop("in_specs", [ANY]), "out_specs": options.pop("out_specs", ANY)}
+  return pl.pallas_call(body, out_shape=out, scratch_shapes=list(scratch), compiler_params=params, name=name, **specs,
+                        **options)
+
+
+def neighbors(axis="x"):
+  n, me = lax.axis_size(axis), lax.axis_index(axis)
+  return me, lax.rem(me + n - 1, n), lax.rem(me + 1, n)
+
+
+def meet(others):
+  """A barrier with these devices."""
+  barrier = pltpu.get_barrier_semaphore()
+  for other in others:
+    pl.semaphore_signal(barrier, 1, device_id=other, **ID)
+  pl.semaphore_wait(barrier, len(others))
+
+
+def send(source, target, sent, received, device):
+  return pltpu.make_async_remote_copy(source, target, sent, received, device_id=device, **ID)
+
+
+def all_gather(x, barrier=True):
+  """A ring: each step passes on the shard that came in the step before."""
+  n = lax.axis_size("x")
+
+  def gather(x, o, local, sent, received):
+    step = pl.program_id(0)
+    me, left, right = neighbors()
+    slot = lax.rem(me - step + n, n)
+
+    @pl.when(step == 0)
+    def begin():
+      if barrier:
+        meet([left, right])
+      pltpu.async_copy(x, o.at[me], local).wait()
+
+    copy = send(o.at[slot], o.at[slot], sent, received, right)
+    copy.start()
+    copy.wait()
+
+  out = call(gather, jax.ShapeDtypeStruct((n, *x.shape), x.dtype), [DMA] * 3, grid=(n - 1,),
+             collective_id=3 if barrier else None)(x)
+  return out.reshape(-1, *x.shape[1:])
+
+
+def reduce_scatter(x):
+  """A ring with two buffers: a device may send only when its neighbor has read the buffer."""
+  n = lax.axis_size("x")
+  shape = (x.shape[0] // n, *x.shape[1:])
+
+  def scatter(x, o, mine, buffers, sent, received, ready, local):
+    step = pl.program_id(0)
+    me, left, right = neighbors()
+    slot, other = lax.rem(step, 2), lax.rem(step + 1, 2)
+
+    @pl.when(step == 0)
+    def begin():
+      meet([left, right])
+      pltpu.async_copy(x.at[lax.rem(me + n - 1, n)], buffers.at[0], local).wait()
+
+    @pl.when(step > 0)
+    def wait():
+      pl.semaphore_wait(ready, 1)
+
+    copy = send(buffers.at[slot], buffers.at[other], sent.at[slot], received.at[other], right)
+    copy.start()
+    pltpu.async_copy(x.at[lax.rem(me + 2 * n - 2 - step, n)], mine, local).wait()
+    copy.wait()
+    buffers[other] = buffers[other] + mine[...]
+
+    @pl.when(step < n - 2)
+    def go_on():
+      pl.semaphore_signal(ready, 1, device_id=left, **ID)
+
+    @pl.when(step == n - 2)
+    def end():
+      pltpu.async_copy(buffers.at[other], o, local).wait()
+
+  scratch = [pltpu.VMEM(shape, x.dtype), pltpu.VMEM((2, *shape), x.dtype), DMA((2,)), DMA((2,)), REGULAR, DMA]
+  f = call(scatter, jax.ShapeDtypeStruct(shape, x.dtype), scratch, grid=(n - 1,), collective_id=4)
+  return f(x.reshape(n, *shape))
+
+
+def all_to_all(x):
+  """Each device writes its part of each other device's result."""
+  n = lax.axis_size("x")
+  parts = x.reshape(n, -1, *x.shape[1:])
+
+  def exchange(x, o, sent, received):
+    me = lax.axis_index("x")
+    meet([lax.rem(me + k, n) for k in range(n)])
+    copies = []
+    for k in range(n):
+      to = lax.rem(me + k, n)
+      copies.append(send(x.at[to], o.at[me], sent, received, to))
+      copies[-1].start()
+    for copy in copies:
+      copy.wait()
+
+  return call(exchange, parts, [DMA] * 2, collective_id=5)(parts).reshape(x.shape)
+
+
+def permute(x, by=1, **options):
+  """Sends the shard, through blocks in VMEM or as a whole."""
+
+  def shift(x, o, sent, received):
+    me, n = lax.axis_index("x"), lax.axis_size("x")
+    copy = send(x, o, sent, received, lax.rem(me + by + n, n))
+    copy.start()
+    copy.wait()
+
+  return call(shift, x, [DMA] * 2, **options)(x)

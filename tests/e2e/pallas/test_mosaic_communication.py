@@ -1,0 +1,142 @@
+"""Kernels that communicate: remote DMAs, signals and barriers between the devices of a program."""
+
+import pytest
+import scenario
+
+PRELUDE = """
+import sys
+sys.path.insert(0, %r)
+from communicating import *
+""" % __file__.rsplit("/", 1)[0]
+POD = {"prelude": PRELUDE, "devices": None, "MINIPOD_TOPOLOGY": "v6e:2x2", "MINIPOD_MOSAIC": 1}
+EIGHT = POD | {"MINIPOD_TOPOLOGY": "v6e:2x4"}
+
+SAME = """
+    mesh, rng = line(), np.random.default_rng(0)
+    n = len(mesh.devices)
+    def same(f, g, shape, dtype, out=jax.P("x")):
+      x = rng.integers(-64, 64, shape).astype(dtype)
+      for _ in range(3):
+        np.testing.assert_array_equal(on(mesh, f, out)(x), on(mesh, g, out)(x))
+"""
+
+
+
+@pytest.mark.parametrize("pod", [POD, EIGHT], ids=["4", "8"])
+def test_they_compute_what_collectives_do(pod):
+  scenario.run(SAME + """
+    same(all_gather, lambda x: lax.all_gather(x, "x", tiled=True), (8 * n, 128), np.float32, jax.P(None))
+    same(lambda x: all_gather(x, barrier=False), lambda x: lax.all_gather(x, "x", tiled=True), (16 * n, 256), jnp.bfloat16,
+         jax.P(None))
+    same(reduce_scatter, lambda x: lax.psum_scatter(x, "x", tiled=True), (8 * n * n, 128), np.float32)
+    same(all_to_all, lambda x: lax.all_to_all(x, "x", 0, 0, tiled=True), (8 * n * n, 128), np.int32)
+    to = lambda by: lambda x: lax.ppermute(x, "x", [(i, (i + by) % n) for i in range(n)])
+    for by in (1, 3, -1, 0):
+      same(lambda x: permute(x, by), to(by), (8 * n, 128), np.float32)
+    vmem = dict(in_specs=[pl.BlockSpec(memory_space=pltpu.VMEM)], out_specs=pl.BlockSpec(memory_space=pltpu.VMEM))
+    same(lambda x: permute(x, **vmem), to(1), (8 * n, 128), np.float32)
+    """, **pod)
+
+
+def test_they_meet_once_per_round_of_a_loop():
+  scenario.run(SAME + """
+    def rounds(f):
+      return lambda x: lax.fori_loop(0, 20, lambda i, x: f(x) + i, x)
+    same(rounds(permute), rounds(lambda x: lax.ppermute(x, "x", [(i, (i + 1) % n) for i in range(n)])), (8 * n, 128),
+         np.float32)
+    same(rounds(lambda x: all_to_all(permute(x))),
+         rounds(lambda x: lax.all_to_all(lax.ppermute(x, "x", [(i, (i + 1) % n) for i in range(n)]), "x", 0, 0, tiled=True)),
+         (8 * n * n, 128), np.int32)
+    """, **POD)
+
+
+def test_devices_of_a_mesh_have_logical_numbers():
+  """JAX makes the number of a device of the mesh's coordinates."""
+  scenario.run("""
+      mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+      def shift(x, o, sent, received):
+        a, b = lax.axis_index("a"), lax.axis_index("b")
+        copy = pltpu.make_async_remote_copy(x, o, sent, received, device_id=(1 - a, b),
+                                            device_id_type=pl.DeviceIdType.MESH)
+        copy.start(); copy.wait()
+      def f(x): return call(shift, x, [DMA] * 2)(x)
+      x = np.arange(32 * 128, dtype=np.float32).reshape(32, 128)
+      spec = jax.P(("a", "b"))
+      g = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False))
+      np.testing.assert_array_equal(g(x), np.roll(x, 16, axis=0))
+      h = jax.pmap(lambda x: permute(x), axis_name="x")
+      y = x.reshape(4, 8, 128)
+      np.testing.assert_array_equal(h(y), np.roll(y, 1, axis=0))
+      """, **POD)
+
+
+def test_memory_that_a_scope_allocates_is_reached():
+  """Others may write and signal before this device comes to the scope."""
+  scenario.run("""
+      def swap(x, o):
+        me, left, right = neighbors()
+        meet([left, right])
+        def scope(buffer, sent, received):
+          copy = send(x, buffer, sent, received, right)
+          copy.start(); copy.wait()
+          o[...] = buffer[...] * 2
+        pl.run_scoped(scope, pltpu.VMEM(x.shape, x.dtype), DMA, DMA)
+      vmem = pl.BlockSpec(memory_space=pltpu.VMEM)
+      f = lambda x: call(swap, x, in_specs=[vmem], out_specs=vmem, collective_id=1)(x)
+      x = np.arange(32 * 128, dtype=np.float32).reshape(32, 128)
+      for _ in range(10):
+        np.testing.assert_array_equal(on(line(), f)(x), 2 * np.roll(x, 8, axis=0))
+      """, **POD)
+
+
+FAULTS = {
+    "missing signal": ("""
+        def lonely(x, o):
+          me, left, right = neighbors()
+          barrier = pltpu.get_barrier_semaphore()
+          @pl.when(me != 2)
+          def _(): pl.semaphore_signal(barrier, 1, device_id=right, **ID)
+          pl.semaphore_wait(barrier, 1)
+        f = lambda x: call(lonely, x, collective_id=1)(x)
+        """, ["kernels are stuck: device 3 waits in kernel 'lonely', grid step ()", "tpu.sem_wait",
+              "the semaphore for barriers is 0, and the wait is for 1", "; devices 0, 1, 2 have ended"]),
+    "circle": ("""
+        def circle(x, o, ready):
+          me, left, right = neighbors()
+          pl.semaphore_wait(ready, 1)
+          pl.semaphore_signal(ready, 1, device_id=right, **ID)
+        f = lambda x: call(circle, x, [REGULAR])(x)
+        """, ["device 0 waits in kernel 'circle'", "device 3 waits in kernel 'circle'",
+              "the semaphore of argument 2 of the kernel is 0, and the wait is for 1"]),
+    "no such device": ("""
+        def far(x, o, sent, received):
+          send(x, o, sent, received, lax.axis_index("x") + 1).start()
+        f = lambda x: call(far, x, [DMA] * 2)(x)
+        """, ["kernel 'far', grid step ()", "tpu.enqueue_dma", "device 4: the program runs on 4 devices"]),
+    "peer that never comes": ("""
+        def f(x):
+          return lax.cond(lax.axis_index("x") == 0, lambda x: permute(x), lambda x: x, x)
+        """, ["device 0 waits in kernel 'shift'", "device 1 has not reached the kernel", "; devices 1, 2, 3 have ended"]),
+    "waits for too many bytes": ("""
+        def twice(x, o, sent, received):
+          me, left, right = neighbors()
+          copy = send(x, o, sent, received, right)
+          copy.start(); copy.wait(); copy.wait_recv()
+        f = lambda x: call(twice, x, [DMA] * 2)(x)
+        """, ["tpu.wait_dma2", "is 0, and the wait is for 4096"]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_can_never_end_is_an_error(fault):
+  code, expected = FAULTS[fault]
+  out = scenario.run(code + """
+        try:
+          jax.block_until_ready(on(line(), f)(np.ones((32, 128), np.float32)))
+        except jax.errors.JaxRuntimeError as error:
+          print(error)
+        print(np.asarray(on(line(), permute)(np.ones((32, 128), np.float32))).sum())
+        """, **POD)
+  for text in expected:
+    assert text in out, out
+  assert out.endswith("4096.0\n"), out
