@@ -330,6 +330,7 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   const PJRT_Executable *executable = args->executable->executable;
   mp_launch_t what = {.num_devices = (uint32_t)args->num_devices,
                       .caller = mp_pjrt_label(),
+                      .others = mp_pjrt_others(),
                       .traced = pjrt_execute_traced(args->extension_start),
                       .takes_other_shapes = pjrt_execute_takes_other_shapes(executable)};
   MP_RETURN_IF_ERROR(pjrt_execute_choose_devices(args, &what));

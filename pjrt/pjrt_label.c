@@ -12,6 +12,7 @@ struct label_s {
 
 static _Atomic(label_t *) g_labels;  // all that were made; none is ever freed
 static _Atomic(const char *) g_label;
+static atomic_int g_others;  // mp_others_t
 
 const char *mp_pjrt_label(void) {
   return atomic_load_explicit(&g_label, memory_order_relaxed);
@@ -30,4 +31,12 @@ const char *mp_pjrt_label_create(const char *text) {
 
 void *mp_pjrt_label_slot(void) {
   return &g_label;
+}
+
+mp_others_t mp_pjrt_others(void) {
+  return (mp_others_t)atomic_load_explicit(&g_others, memory_order_relaxed);
+}
+
+void *mp_pjrt_others_slot(void) {
+  return &g_others;
 }

@@ -29,6 +29,7 @@
 #include "sim/runtime/client.h"
 #include "sim/runtime/devices/event.h"
 #include "sim/runtime/runs/executable.h"
+#include "sim/runtime/runs/shapes.h"
 #include "topology/pod.h"
 
 #define MP_PLATFORM_NAME "minipod"
@@ -271,6 +272,11 @@ const char *mp_pjrt_label(void);
 const char *mp_pjrt_label_create(const char *text);
 // Where the label, a pointer to such a copy or NULL, is written.
 void *mp_pjrt_label_slot(void);
+
+// What other processes bring to the collectives of the process's launches from now on, if they do
+// not exist; and where that is written, as an int.
+mp_others_t mp_pjrt_others(void);
+void *mp_pjrt_others_slot(void);
 
 // ---- executables (pjrt_executable.c, pjrt_loaded_executable.c) ----
 

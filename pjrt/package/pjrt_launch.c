@@ -59,6 +59,10 @@ void *minipod_label_slot(void) {
   return mp_pjrt_label_slot();
 }
 
+void *minipod_others_slot(void) {
+  return mp_pjrt_others_slot();
+}
+
 void *minipod_launch(void *callable, void *const *arguments, size_t flags, void *names) {
   const bool stands = minipod_stand();
   const uint64_t before = mp_pjrt_num_donated();

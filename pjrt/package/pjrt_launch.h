@@ -33,6 +33,10 @@ MP_EXPORT const char *minipod_label(const char *text);
 // NULL. A store of a pointer is enough.
 MP_EXPORT void *minipod_label_slot(void);
 
+// Where the package writes what other processes bring to the collectives of the launches from now
+// on, if they do not exist (mp_others_t, an int).
+MP_EXPORT void *minipod_others_slot(void);
+
 // Gets the arguments of a call of minipod_launch; must not raise.
 typedef void (*mp_python_donated_t)(void *const *arguments, size_t flags, void *names);
 // Registers `donated`, which is called after a call of minipod_launch that has donated very many

@@ -5,6 +5,7 @@
 #define MINIPOD_SIM_RUNTIME_LAUNCH_LAUNCH_H_
 
 #include "sim/runtime/runs/executable.h"
+#include "sim/runtime/runs/shapes.h"
 
 typedef struct {
   // The logical devices of this process to run on, each with its arguments. `logical` NULL: all
@@ -26,7 +27,8 @@ typedef struct {
   size_t num_tasks;
   const int *task_ids;
   const int64_t *incarnation_ids;
-  int64_t traced;  // the caller's profiler's number of this call; 0: none
+  int64_t traced;      // the caller's profiler's number of this call; 0: none
+  mp_others_t others;  // what processes that do not exist bring to its collectives
   // Whether an argument may have another shape than its parameter, with the same element type and
   // number of bytes. Its elements are then read in row-major order.
   bool takes_other_shapes;

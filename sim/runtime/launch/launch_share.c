@@ -225,6 +225,7 @@ mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *sha
   MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
   share->run->launch = l->claim;
   share->run->context = mp_foreign_context_retain(l->launch->context);
+  share->run->others = l->launch->others;
   share->run->is_behind_call = l->order.is_behind_call;
   share->is_beside = mp_call_goes_beside(share->device, l->order);
   if (share->is_beside) {

@@ -39,6 +39,7 @@ struct mp_run_s {
   mp_session_t *session;          // retained; NULL: one device and no collectives
   uint32_t logical;               // number of the device in the executable
   mp_foreign_context_t *context;  // retained; NULL: none
+  mp_others_t others;             // what processes that do not exist bring
   uint64_t launch;                // number of the launch in its client
   uint64_t number;                // in its device's stream, from 1; given out under the launch lock
   mp_run_t *next;                 // in the stream, under the device's lock

@@ -27,6 +27,14 @@
 #include "sim/plan/program.h"
 #include "sim/runtime/buffers/storage.h"
 
+// What processes that do not exist (option `bootstrap`: absent) bring to the collectives of a
+// launch.
+typedef enum {
+  MP_OTHERS_EQUAL,    // what this process brings
+  MP_OTHERS_ZERO,     // zeros: they are the receivers of a broadcast that is made of a sum
+  MP_OTHERS_UNKNOWN,  // something else: one of them is the source of such a broadcast
+} mp_others_t;
+
 typedef struct mp_run_s mp_run_t;
 typedef struct mp_shapes_s mp_shapes_t;
 typedef struct mp_shape_run_s mp_shape_run_t;

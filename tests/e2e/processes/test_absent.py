@@ -58,6 +58,20 @@ except Exception as error:
   assert (code, out) == (0, "[4. 4. 4. 4.]\nTrue\n")
 
 
+def test_broadcasts_have_the_values_of_their_source():
+  """JAX makes a broadcast of a sum, to which all processes but the source bring zeros."""
+  code, out = job("""
+import jax, numpy as np
+from jax.experimental import multihost_utils
+print(multihost_utils.broadcast_one_to_all(np.float32(7), is_source=True))
+try:
+  print(multihost_utils.broadcast_one_to_all(np.float32(7)))
+except Exception as error:
+  print("this array has no values" in str(error))
+""", "--only", "1", MINIPOD_TOPOLOGY="v6e:2x2")
+  assert (code, out) == (0, "7.0\nTrue\n")
+
+
 @pytest.mark.parametrize("variables, message", [
     ({"MINIPOD_VALUES": "real"}, "MINIPOD_BOOTSTRAP (environment variable): absent needs the option values: shapes"),
     ({"MINIPOD_TOPOLOGY": "v6e:2x2"}, "8 processes"),

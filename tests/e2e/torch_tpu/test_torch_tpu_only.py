@@ -74,6 +74,29 @@ except RuntimeError as error:
 """
 
 
+BROADCASTS = """\
+import torch
+from torch import distributed as dist
+dist.init_process_group()
+def show(call):
+  try:
+    return call()
+  except RuntimeError as error:
+    return "has no values" if "has no values" in str(error) else str(error)
+def tensor(source):
+  x = torch.full((2,), 7.0, device="tpu")
+  dist.broadcast(x, source)
+  return x.tolist()
+def objects(source):
+  x = ["mine"]
+  dist.broadcast_object_list(x, source)
+  return x
+print(*[show(lambda: tensor(source)) for source in (0, 3)], [show(lambda: objects(source)) for source in (0, 3)])
+dist.all_reduce(x := torch.ones(2, device="tpu"))
+print(x.tolist())
+"""
+
+
 def only(code, count, rank=0, pod="v6e:2x2", **variables):
   """What one process prints that stands for `count`."""
   command = [sys.executable, "-m", "minipod", "run", "-n", str(count), "--only", str(rank), sys.executable, "-c", code]
@@ -101,6 +124,14 @@ def test_the_other_ranks_are_equal_or_refused():
   assert lines[5].startswith("minipod: torch.distributed.recv_object_list waits for another rank")
   assert lines[6].startswith("minipod: only another rank would put 'default_pg/0//theirs' into the store, but")
   assert lines[-1] == "True"
+
+
+def test_broadcasts_have_the_values_of_their_source():
+  """TorchTPU makes a broadcast of a sum, to which all ranks but the source bring zeros."""
+  lines = only(BROADCASTS, 4, rank=3)
+  refused = ("minipod: torch.distributed.broadcast_object_list has the objects of rank 0, but this process stands for all"
+             " ranks of its job (MINIPOD_BOOTSTRAP=absent), and the others do not exist")
+  assert lines == [f"has no values [7.0, 7.0] ['{refused}', ['mine']]", "[4.0, 4.0]"]
 
 
 def test_256_ranks():

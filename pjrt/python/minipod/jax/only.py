@@ -8,13 +8,29 @@ import os
 
 import jax
 
+from minipod import launch_others
+
 
 def is_wanted() -> bool:
   return os.environ.get("MINIPOD_BOOTSTRAP") == "absent"
 
 
+def _know_broadcasts() -> None:
+  from jax.experimental import multihost_utils
+
+  original = multihost_utils.broadcast_one_to_all
+
+  @functools.wraps(original)
+  def broadcast_one_to_all(in_tree, is_source=None):
+    with launch_others.of_broadcast(jax.process_index() == 0 if is_source is None else is_source):
+      return original(in_tree, is_source)
+
+  multihost_utils.broadcast_one_to_all = broadcast_one_to_all
+
+
 def attend() -> None:
-  """Makes `jax.distributed.initialize()` wait for no other process."""
+  """Makes `jax.distributed.initialize()` wait for no other process, and broadcasts have the value of their source."""
+  _know_broadcasts()
 
   @functools.wraps(jax.distributed.initialize)
   def initialize(coordinator_address=None, num_processes=None, process_id=None, *args, **kwargs):

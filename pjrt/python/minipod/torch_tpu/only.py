@@ -3,6 +3,8 @@
 The other ranks do not exist, and count as equal to this one: they reach each barrier, create each process group and
 put into the store what this one does.  The library times collectives of TPU tensors accordingly, and computes none.
 Collectives of CPU tensors, such as those of objects, have the results that they have if all ranks bring the same.
+TorchTPU makes a broadcast of a sum, to which the other ranks bring zeros.  So its result is what this rank has if it is
+the source, and unknown otherwise.
 What only another rank could tell is refused.
 """
 
@@ -14,7 +16,7 @@ import re
 import torch
 from torch.distributed import distributed_c10d
 
-from minipod import foreign
+from minipod import foreign, launch_others
 
 # TorchTPU exchanges values by nodes: a node takes a number from the count, and puts the entries of its ranks under that
 # number. The node of rank 0 makes a table of them, which the others read.
@@ -182,6 +184,48 @@ def _note_ranks() -> None:
   _replace("_new_process_group_helper", helper)
 
 
+def _know_broadcasts() -> None:
+  """Calls of broadcasts tell whether this rank is the source, and wait for their launches."""
+  from minipod.torch_tpu import start
+
+  start.launch_in_order()
+
+  def follow(name, is_source):
+    original = getattr(torch.distributed, name)
+
+    @functools.wraps(original)
+    def broadcast(*args, **kwargs):
+      with launch_others.of_broadcast(is_source(*args, **kwargs)):
+        return original(*args, **kwargs)
+
+    _replace(name, broadcast)
+
+  def is_source(tensor, src=None, group=None, async_op=False, group_src=None):
+    group = group or distributed_c10d._get_default_group()
+    return torch.distributed.get_rank(group) == group_src if group_src is not None else src == torch.distributed.get_rank()
+
+  follow("broadcast", is_source)
+  follow("_broadcast_coalesced", lambda group, tensors, size, src=0: torch.distributed.get_rank(group) == src)
+
+
+def _refuse_other_sources() -> None:
+  """Objects come from the source, which may be another rank."""
+  for name, place in (("broadcast_object_list", 1), ("scatter_object_list", 2)):
+    original = getattr(distributed_c10d, name)
+
+    def follow(*args, name=name, place=place, original=original, **kwargs):
+      source = args[place] if len(args) > place else kwargs.get("src")
+      group = args[place + 1] if len(args) > place + 1 else kwargs.get("group")
+      if kwargs.get("group_src") is not None:
+        source = torch.distributed.get_global_rank(group, kwargs["group_src"]) if group else kwargs["group_src"]
+      source = 0 if source is None else source
+      if source != torch.distributed.get_rank():
+        _refuse(f"torch.distributed.{name} has the objects of rank {source}")
+      return original(*args, **kwargs)
+
+    _replace(name, functools.wraps(original)(follow))
+
+
 def begin() -> None:
   """Before a process group is created."""
   # The package has a function of this name, too.
@@ -192,3 +236,5 @@ def begin() -> None:
   _note_ranks()
   for name in ("recv", "irecv", "recv_object_list"):
     _refuse_function(name, f"torch.distributed.{name} waits for another rank")
+  _know_broadcasts()
+  _refuse_other_sources()

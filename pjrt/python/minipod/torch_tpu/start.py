@@ -14,14 +14,14 @@ def begin() -> None:
   if _has_begun:
     return
   _has_begun = True
-  guard.teach("to launch eager ops in order", _launch_in_order)
+  guard.teach("to launch eager ops in order", launch_in_order)
   guard.teach("when the host waits", _tell_waits)
   if os.environ.get("MINIPOD_LABELS", "1") != "0":
     guard.teach("to name the modules of compiled programs", _name_compiled)
     guard.teach("to name the modules of eager ops", _label_eager)
 
 
-def _launch_in_order() -> None:
+def launch_in_order() -> None:
   """An eager op waits until its launch (not its end) is made, so that the pod's clock knows all launches so far."""
   from torch_tpu._internal import execution_mode
 
