@@ -143,6 +143,24 @@ static mp_status_t bytecode_module_read_module_attrs(mp_bc_reader_t *r, const mp
   return NULL;
 }
 
+// The name of a program that its framework has named after a marked function (sim/ir/loc.h):
+// "tt_jit_up/addmm" of "tt_jit_export_L204C0_minipod:up/addmm". What is before the mark is a line
+// of the framework.
+static mp_status_t bytecode_module_drop_mark(mp_bc_reader_t *r, mp_str_t *name) {
+  const mp_str_t mark = MP_STR(MP_LOC_PATH_MARK), kind = MP_STR("tt_jit_");
+  const char *found = name->size == 0 ? NULL : memmem(name->data, name->size, mark.data, mark.size);
+  if (found == NULL) return NULL;
+  const char *path = found + mark.size;
+  const size_t rest = (size_t)(name->data + name->size - path);
+  const size_t before = mp_str_starts_with(*name, kind.data) ? kind.size : 0;
+  char *copy = mp_arena_alloc(r->arena, before + rest + 1);
+  MP_RETURN_IF_NULL(copy);
+  memcpy(copy, kind.data, before);
+  memcpy(copy + before, path, rest);
+  *name = (mp_str_t){copy, before + rest};
+  return NULL;
+}
+
 // Reads builtin.module. Modules within modules do not occur in programs.
 static mp_status_t bytecode_module_read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op,
                                                void *block) {
@@ -158,6 +176,7 @@ static mp_status_t bytecode_module_read_top_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c
   if (fields[NAME] != NULL) {
     MP_RETURN_IF_ERROR(bytecode_module_check_field(op, fields[NAME], MP_KIND_STRING, names[NAME]));
     r->module->name = fields[NAME]->u.str;
+    MP_RETURN_IF_ERROR(bytecode_module_drop_mark(r, &r->module->name));
   }
   MP_RETURN_IF_ERROR(bytecode_module_read_module_attrs(r, op));
   void *region = NULL;

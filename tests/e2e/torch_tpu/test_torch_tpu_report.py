@@ -67,13 +67,16 @@ def test_a_step_by_modules_and_lines():
 
 def test_compiled_programs_have_modules_and_lines(tmp_path):
   (tmp_path / "net.py").write_text(MODEL)
-  data, _, _ = run("compiled = torch.compile(model)\nfor _ in range(3): step(compiled)\nreports()", "from net import *\n",
+  data, _, _ = run("compiled = torch.compile(model)\nfor _ in range(3): step(compiled)\n"
+                   "torch.compile(model.head)(x)\nreports()", "from net import *\n",
                    PYTHONPATH=tmp_path)
   layers = {row["name"] for program in data["programs"] for row in program["layers"]}
   assert {"blocks.0.up", "blocks.1.down", "head", "head (backward)", "blocks.0.up (backward)"} <= layers
   places = {row["at"] for program in data["programs"] for row in program["ops"]}
   assert f"addmm at {tmp_path}/net.py:8" in places and f"mm at {tmp_path}/net.py:15" in places
   assert not any("minipod" in place for place in places)
+  names = [program["name"] for program in data["programs"]]
+  assert "tt_jit_Linear/addmm_addmm" in names and not any("minipod" in name for name in names), names
 
 
 def test_labels_change_no_value_and_no_time():
