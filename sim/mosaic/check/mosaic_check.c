@@ -104,6 +104,10 @@ mp_status_t mp_mosaic_check_unset(mp_mosaic_check_t *check, const mp_mosaic_type
   return check->spoils ? NULL : mp_mosaic_check_add_region(check, memory, bytes, arg);
 }
 
+void mp_mosaic_check_divide(mp_mosaic_check_t *check) {
+  check->is_divided = true;
+}
+
 void mp_mosaic_check_spoil(mp_mosaic_check_t *check, uint32_t arg) {
   check->spoils = true;
   check->spoiled = arg;

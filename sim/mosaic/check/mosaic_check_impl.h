@@ -45,6 +45,7 @@ typedef struct {
 typedef struct {
   mp_mosaic_moment_t load;
   uint32_t arg;
+  bool is_divided;
 } mp_mosaic_suspect_t;
 
 struct mp_mosaic_check_s {
@@ -53,6 +54,7 @@ struct mp_mosaic_check_s {
   uint32_t num_names;
   const int64_t *step;
   uint32_t rank;
+  bool is_divided;  // this is the second core
   bool spoils;
   uint32_t spoiled;  // the argument
   MP_ARRAY(mp_mosaic_dma_t) dmas;

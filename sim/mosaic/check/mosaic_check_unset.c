@@ -6,6 +6,8 @@
 #include "sim/mosaic/check/mosaic_check_impl.h"
 #include "sim/mosaic/run/mosaic_view.h"
 
+#define ON_THIS_CORE " on this core: the chip divides parallel steps between two"
+
 // ---- regions ----
 
 mp_status_t mp_mosaic_check_add_region(mp_mosaic_check_t *check, char *memory, size_t bytes,
@@ -84,6 +86,7 @@ static void mosaic_check_unset_suspect(mp_mosaic_check_t *check, const mp_mosaic
   mp_mosaic_suspect_t *suspect = &check->suspects[check->num_suspects++];
   mp_mosaic_check_now(check, in, &suspect->load);
   suspect->arg = arg;
+  suspect->is_divided = check->is_divided;
 }
 
 static mp_status_t mosaic_check_unset_refuse_scalar(const mp_mosaic_check_t *check, uint32_t arg) {
@@ -92,6 +95,7 @@ static mp_status_t mosaic_check_unset_refuse_scalar(const mp_mosaic_check_t *che
   mp_strbuf_puts(&text, "it reads ");
   mp_mosaic_check_print_arg(check, arg, &text);
   mp_strbuf_puts(&text, ", which nothing has written");
+  if (check->is_divided) mp_strbuf_puts(&text, ON_THIS_CORE);
   return mp_mosaic_check_error(&text);
 }
 
@@ -125,6 +129,8 @@ mp_status_t mp_mosaic_check_blame(const mp_mosaic_check_t *check, uint32_t arg) 
   mp_mosaic_check_print(check, &suspect->load, &text);
   mp_strbuf_puts(&text, ": it reads ");
   mp_mosaic_check_print_arg(check, suspect->arg, &text);
-  mp_strbuf_puts(&text, ", which nothing has written, and the kernel's results depend on it");
+  mp_strbuf_puts(&text, ", which nothing has written");
+  if (suspect->is_divided) mp_strbuf_puts(&text, ON_THIS_CORE);
+  mp_strbuf_puts(&text, ", and the kernel's results depend on it");
   return mp_mosaic_check_error(&text);
 }

@@ -122,6 +122,10 @@ static mp_status_t mosaic_grid_blocked(const mp_mosaic_grid_t *grid) {
 mp_status_t mp_mosaic_grid_enter_step(mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
   if (grid->num_left == 0 || grid->is_inside) return NULL;
+  if (grid->check != NULL) {
+    MP_RETURN_IF_ERROR(
+        mp_mosaic_grid_watch_step(kernel, grid->step, grid->bounds, &grid->state, grid->check));
+  }
   MP_RETURN_IF_ERROR(mosaic_grid_move_windows(grid));
   for (uint32_t d = 0; d < kernel->rank; ++d) {
     grid->state.registers[kernel->main.args[d]] = grid->step[d];

@@ -65,6 +65,8 @@ typedef struct {
   size_t run_bytes;                     // with it
   const mp_mosaic_check_name_t *names;  // by argument, if runs are checked; or NULL
   uint32_t num_args;
+  // The dimension of the grid that a checked kernel's target divides between two cores; NONE: none.
+  uint32_t divided;
 } mp_mosaic_kernel_t;
 
 // A run of some steps, one after the other.
@@ -151,6 +153,11 @@ MP_NODISCARD mp_status_t mp_mosaic_grid_check(const mp_kernel_t *kernel,
 MP_NODISCARD mp_status_t mp_mosaic_grid_watch_begin(const mp_mosaic_kernel_t *kernel,
                                                     const mp_mosaic_state_t *state,
                                                     mp_mosaic_check_t *check);
+// A step begins: the first one of another core has no memory of the steps before it.
+MP_NODISCARD mp_status_t mp_mosaic_grid_watch_step(const mp_mosaic_kernel_t *kernel,
+                                                   const int64_t *step, const int64_t *bounds,
+                                                   const mp_mosaic_state_t *state,
+                                                   mp_mosaic_check_t *check);
 // A window has moved to another block.
 MP_NODISCARD mp_status_t mp_mosaic_grid_watch_move(const mp_mosaic_window_t *window,
                                                    const mp_mosaic_state_t *state,

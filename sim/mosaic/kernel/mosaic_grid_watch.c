@@ -13,19 +13,39 @@ static mp_status_t mosaic_grid_watch_result(const mp_mosaic_window_t *window, ch
   return NULL;
 }
 
-mp_status_t mp_mosaic_grid_watch_begin(const mp_mosaic_kernel_t *kernel,
-                                       const mp_mosaic_state_t *state, mp_mosaic_check_t *check) {
+static mp_status_t mosaic_grid_watch_scratch(const mp_mosaic_kernel_t *kernel,
+                                             const mp_mosaic_state_t *state,
+                                             mp_mosaic_check_t *check) {
   for (uint32_t i = 0; i < kernel->num_locals; ++i) {
     const mp_mosaic_local_t *local = &kernel->locals[i];
     if (local->operand != MP_MOSAIC_NONE) continue;
     MP_RETURN_IF_ERROR(mp_mosaic_check_unset(check, local->type, state->views[local->view].base,
                                              local->bytes, local->arg));
   }
+  return NULL;
+}
+
+mp_status_t mp_mosaic_grid_watch_begin(const mp_mosaic_kernel_t *kernel,
+                                       const mp_mosaic_state_t *state, mp_mosaic_check_t *check) {
+  MP_RETURN_IF_ERROR(mosaic_grid_watch_scratch(kernel, state, check));
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     MP_RETURN_IF_ERROR(mosaic_grid_watch_result(window, state->views[window->view].base, check));
   }
   return NULL;
+}
+
+// Steps of the second half of the dimension are the second core's.
+mp_status_t mp_mosaic_grid_watch_step(const mp_mosaic_kernel_t *kernel, const int64_t *step,
+                                      const int64_t *bounds, const mp_mosaic_state_t *state,
+                                      mp_mosaic_check_t *check) {
+  const uint32_t d = kernel->divided;
+  if (d == MP_MOSAIC_NONE || step[d] != (bounds[d] + 1) / 2) return NULL;
+  for (uint32_t other = 0; other < kernel->rank; ++other) {
+    if (other != d && step[other] != 0) return NULL;
+  }
+  mp_mosaic_check_divide(check);
+  return mosaic_grid_watch_scratch(kernel, state, check);
 }
 
 mp_status_t mp_mosaic_grid_watch_move(const mp_mosaic_window_t *window,

@@ -19,7 +19,8 @@ typedef struct {
   bool checks;  // runs are checked (../check/)
   // Bytes of a core's VMEM and SMEM; 0: not known, those of the largest TPU.
   int64_t vmem, smem;
-  bool has_f4;  // its compiler accepts floats of 4 bits, as for 7x, and not e4m3b11fnuz
+  int32_t cores;  // that share the parallel steps of a kernel; 0 or 1: one
+  bool has_f4;    // its compiler accepts floats of 4 bits, as for 7x, and not e4m3b11fnuz
 } mp_mosaic_target_t;
 
 // Reads the call's module, and compiles it. A kernel maker but for the target.

@@ -11,6 +11,18 @@ static bool mosaic_make_parts_is_parallel(const mp_mosaic_maker_t *maker, uint32
   return item->kind == MP_MOSAIC_STRING && mp_str_is(item->str, "parallel");
 }
 
+// A chip with two cores for one device divides a parallel dimension between them. Inner ones are
+// not looked at: the steps of both cores would run in turn.
+static uint32_t mosaic_make_parts_divided(const mp_mosaic_maker_t *maker) {
+  const mp_mosaic_kernel_t *kernel = maker->kernel;
+  if (!maker->target->checks || maker->target->cores < 2) return MP_MOSAIC_NONE;
+  for (uint32_t d = 0; d < kernel->rank; ++d) {
+    if (kernel->bounds[d] == 1) continue;
+    return mosaic_make_parts_is_parallel(maker, d) ? d : MP_MOSAIC_NONE;
+  }
+  return MP_MOSAIC_NONE;
+}
+
 // What prevents parts altogether.
 static bool mosaic_make_parts_are_refused(const mp_mosaic_maker_t *maker) {
   const mp_mosaic_kernel_t *kernel = maker->kernel;
@@ -73,6 +85,7 @@ static void mosaic_make_parts_set(mp_mosaic_kernel_t *kernel) {
 
 mp_status_t mp_mosaic_make_parts(mp_mosaic_maker_t *maker) {
   mp_mosaic_kernel_t *kernel = maker->kernel;
+  kernel->divided = mosaic_make_parts_divided(maker);
   kernel->num_parallel = 0;
   kernel->parallel_steps = 1;
   if (mosaic_make_parts_are_refused(maker)) return NULL;

@@ -78,3 +78,12 @@ def test_results_are_the_same_with_checks():
       """)
   one, other = (scenario.run(code, **POD | {"MINIPOD_KERNELS": mode}) for mode in ("run", "check"))
   assert one == other and len(one) > 1000
+
+
+def test_kernels_of_interpreters_are_not_checked():
+  code = """
+      import mosaic_faults
+      print(mosaic_faults.say("load_before_wait", False))
+      """
+  status, out, told = scenario.finish(scenario.start(code, **POD | {"MINIPOD_MOSAIC": 0, "MINIPOD_KERNELS": "check"}))
+  assert (status, out) == (0, "right\n") and "MINIPOD_KERNELS=check does not check kernels" in told, told

@@ -88,9 +88,46 @@ static void test_unset(void **state) {
                 MP_FAILED_PRECONDITION, "scratch memory 0");
 }
 
+// A sum over the steps in scratch memory, which the first step sets.
+#define SUM                                                                          \
+  ZERO "%zero = " OP "arith.constant\"() {value = 0 : i32} : () -> i32\n%f = " OP    \
+       "arith.cmpi\"(%i, %zero) {predicate = 0 : i64} : (i32, i32) -> i1\n" OP       \
+       "scf.if\"(%f) ({\n" LOAD("%p", "%x") STORE("%p", "%s") OP                     \
+      "scf.yield\"() : () -> ()\n}, "                                                \
+      "{\n}) : (i1) -> ()\n" LOAD("%a", "%x") LOAD("%c", "%s") ADD("%d", "%a", "%c") \
+          STORE("%d", "%s") STORE("%d", "%y")
+#define SUM_MODULE(semantics)                                        \
+  MODULE(ARGS ", %s: " VMEM("8x128"), TYPES ", " VMEM("8x128"), SUM, \
+         ", scratch_operands = 1 : i64" GRID("4", semantics, ROWS))
+
+static mp_status_t run_for_cores(const char *text, int32_t cores) {
+  bench_t bench;
+  bench_begin(&bench);
+  bench.target = (mp_mosaic_target_t){.checks = true, .cores = cores};
+  bench_operand(&bench, MP_DTYPE_F32, 32, 128);
+  bench_result(&bench, MP_DTYPE_F32, 32, 128);
+  assert_ok(bench_compile(&bench, text));
+  float *x = counting(4096), *y = counting(4096);
+  mp_status_t status = bench_run(&bench, (const void *[]){x}, (void *[]){y});
+  free(x);
+  free(y);
+  bench_end(&bench);
+  return status;
+}
+
+static void test_two_cores(void **state) {
+  (void)state;
+  assert_ok(run_for_cores(SUM_MODULE("parallel"), 1));
+  assert_ok(run_for_cores(SUM_MODULE("arbitrary"), 2));
+  assert_status(
+      run_for_cores(SUM_MODULE("parallel"), 2), MP_FAILED_PRECONDITION,
+      "grid step (2): it reads scratch memory 0 (argument 3 of the kernel), which nothing "
+      "has written on this core: the chip divides parallel steps between two");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_races),
-                                     cmocka_unit_test(test_semaphores),
-                                     cmocka_unit_test(test_unset)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_races), cmocka_unit_test(test_semaphores), cmocka_unit_test(test_unset),
+      cmocka_unit_test(test_two_cores)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

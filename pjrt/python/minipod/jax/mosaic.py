@@ -9,6 +9,7 @@ import jax
 from minipod.jax import guard
 from minipod.jax import kernel_vmem
 from minipod.jax import rules
+from minipod.jax import start
 
 TPU = "tpu"  # the name under which JAX has its rules for TPUs
 
@@ -32,6 +33,7 @@ def choose(rule, otherwise):
 
   def lower(ctx, *args, **params):
     if params.get("interpret") or not is_chosen():
+      _tell_of_checks()
       return otherwise(ctx, *args, **params)
     if "grid_mapping" in params:
       with guard.use("the VMEM of kernels", anywhere=True):
@@ -39,6 +41,13 @@ def choose(rule, otherwise):
     return for_tpus(ctx, *args, **params)
 
   return lower
+
+
+def _tell_of_checks() -> None:
+  """Says that a kernel is not checked, if the user has asked for it."""
+  if start.chosen("kernels", "MINIPOD_KERNELS") == "check":
+    guard.say_once("MINIPOD_KERNELS=check does not check kernels that JAX's interpreters run; Mosaic modules are"
+                   " checked (MINIPOD_MOSAIC=1 on pods of TPUs)")
 
 
 def choose_platform(offered) -> str:
