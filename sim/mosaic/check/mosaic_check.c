@@ -33,6 +33,18 @@ static mp_status_t mosaic_check_dma(mp_mosaic_check_t *check, const mp_mosaic_in
                                mp_mosaic_view_count(target.view) * target.view->element);
 }
 
+// The target is another device's.
+static mp_status_t mosaic_check_remote_dma(mp_mosaic_check_t *check,
+                                           const mp_mosaic_instruction_t *in,
+                                           const mp_mosaic_state_t *state) {
+  const mp_mosaic_access_t source = {.in = in, .view = &state->views[in->a]};
+  MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &source, false));
+  if (in->out == MP_MOSAIC_NONE) return NULL;
+  return mp_mosaic_check_start(check, in, source.view, NULL,
+                               (const int64_t *)state->views[in->out].base,
+                               mp_mosaic_view_count(source.view) * source.view->element);
+}
+
 static mp_status_t mosaic_check_allocate(mp_mosaic_check_t *check,
                                          const mp_mosaic_instruction_t *in,
                                          const mp_mosaic_state_t *state) {
@@ -59,8 +71,13 @@ static mp_status_t mosaic_check_saw(mp_mosaic_watcher_t *watcher, const mp_mosai
       return mosaic_check_dma(check, in, state);
     case MP_MOSAIC_DO_WAIT_DMA:
     case MP_MOSAIC_DO_SEM_WAIT:
-      mp_mosaic_check_waited(check, (const int64_t *)state->views[in->c].base);
+      mp_mosaic_check_waited(check, (const int64_t *)state->views[in->c].base, state->left);
       return NULL;
+    case MP_MOSAIC_DO_REMOTE_DMA:
+      return mosaic_check_remote_dma(check, in, state);
+    case MP_MOSAIC_DO_BARRIER:
+      return mp_mosaic_check_add_semaphores(check, (const int64_t *)state->views[in->out].base, 1,
+                                            MP_MOSAIC_BARRIER);
     default:
       return NULL;
   }
@@ -101,7 +118,12 @@ mp_status_t mp_mosaic_check_unset(mp_mosaic_check_t *check, const mp_mosaic_type
     return mp_mosaic_check_add_semaphores(check, (const int64_t *)memory, (int64_t)bytes / 8, arg);
   }
   if (mp_mosaic_check_spoils(check, arg)) mp_mosaic_unset_otherwise(type, arg, memory, bytes);
-  return check->spoils ? NULL : mp_mosaic_check_add_region(check, memory, bytes, arg);
+  return check->spoils || check->is_reached ? NULL
+                                            : mp_mosaic_check_add_region(check, memory, bytes, arg);
+}
+
+void mp_mosaic_check_reach(mp_mosaic_check_t *check) {
+  check->is_reached = true;
 }
 
 void mp_mosaic_check_divide(mp_mosaic_check_t *check) {

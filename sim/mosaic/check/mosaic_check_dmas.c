@@ -121,12 +121,12 @@ mp_status_t mp_mosaic_check_start(mp_mosaic_check_t *check, const mp_mosaic_inst
   return status;
 }
 
-void mp_mosaic_check_waited(mp_mosaic_check_t *check, const int64_t *semaphore) {
+void mp_mosaic_check_waited(mp_mosaic_check_t *check, const int64_t *semaphore, int64_t left) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < check->dmas.count; ++i) {
     mp_mosaic_dma_t *dma = &check->dmas.items[i];
     // If this DMA were not complete, what is left would be its bytes and those of others.
-    if (dma->semaphore == semaphore && dma->bytes > *semaphore) {
+    if (dma->semaphore == semaphore && dma->bytes > left) {
       mosaic_check_dmas_free(dma);
     } else {
       check->dmas.items[count++] = *dma;

@@ -54,6 +54,7 @@ struct mp_mosaic_check_s {
   uint32_t num_names;
   const int64_t *step;
   uint32_t rank;
+  bool is_reached;  // other devices write the memory
   bool is_divided;  // this is the second core
   bool spoils;
   uint32_t spoiled;  // the argument
@@ -94,8 +95,8 @@ MP_NODISCARD mp_status_t mp_mosaic_check_start(mp_mosaic_check_t *check,
                                                const mp_mosaic_view_t *source,
                                                const mp_mosaic_view_t *target,
                                                const int64_t *semaphore, int64_t bytes);
-// A wait has taken from the semaphore.
-void mp_mosaic_check_waited(mp_mosaic_check_t *check, const int64_t *semaphore);
+// A wait has taken from the semaphore, and so much is left.
+void mp_mosaic_check_waited(mp_mosaic_check_t *check, const int64_t *semaphore, int64_t left);
 void mp_mosaic_check_free_dmas(mp_mosaic_check_t *check);
 
 // ---- mosaic_check_semaphores.c ----

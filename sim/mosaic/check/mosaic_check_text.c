@@ -21,6 +21,10 @@ void mp_mosaic_check_print(const mp_mosaic_check_t *check, const mp_mosaic_momen
 }
 
 void mp_mosaic_check_print_arg(const mp_mosaic_check_t *check, uint32_t arg, mp_strbuf_t *text) {
+  if (arg == MP_MOSAIC_BARRIER) {
+    mp_strbuf_puts(text, "the semaphore for barriers");
+    return;
+  }
   if (arg >= check->num_names) {
     mp_strbuf_puts(text, "memory that the kernel allocates");
     return;

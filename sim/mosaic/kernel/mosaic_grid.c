@@ -236,9 +236,9 @@ static void mosaic_grid_fill_results(const mp_mosaic_grid_t *grid) {
   }
 }
 
-static mp_status_t mosaic_grid_begin_all(const mp_mosaic_kernel_t *kernel,
-                                         const mp_kernel_call_t *call, mp_mosaic_check_t *check,
-                                         mp_mosaic_grid_t *grid) {
+mp_status_t mp_mosaic_grid_begin(const mp_mosaic_kernel_t *kernel, const mp_kernel_call_t *call,
+                                 mp_mosaic_check_t *check, mp_mosaic_grid_t *out_grid) {
+  mp_mosaic_grid_t *grid = out_grid;
   *grid = (mp_mosaic_grid_t){.kernel = kernel, .call = *call, .is_last = true, .check = check};
   MP_RETURN_IF_ERROR(mosaic_grid_read_bounds(grid));
   mosaic_grid_copy_aliases(grid);
@@ -246,11 +246,6 @@ static mp_status_t mosaic_grid_begin_all(const mp_mosaic_kernel_t *kernel,
   MP_RETURN_IF_ERROR(mosaic_grid_set_memory(grid));
   mosaic_grid_set_steps(grid, 0, kernel->parallel_steps);
   return NULL;
-}
-
-mp_status_t mp_mosaic_grid_begin(const mp_mosaic_kernel_t *kernel, const mp_kernel_call_t *call,
-                                 mp_mosaic_grid_t *out_grid) {
-  return mosaic_grid_begin_all(kernel, call, NULL, out_grid);
 }
 
 static mp_status_t mosaic_grid_begin_part(const mp_mosaic_kernel_t *kernel,
@@ -268,7 +263,7 @@ static mp_status_t mosaic_grid_begin_part(const mp_mosaic_kernel_t *kernel,
   return NULL;
 }
 
-static mp_status_t mosaic_grid_end(const mp_mosaic_grid_t *grid) {
+mp_status_t mp_mosaic_grid_end(const mp_mosaic_grid_t *grid) {
   if (grid->check == NULL) return NULL;
   mp_status_t status = mp_mosaic_check_end(grid->check);
   return status == NULL ? NULL : mp_status_annotate(status, "kernel '%s'", grid->kernel->name);
@@ -280,10 +275,10 @@ mp_status_t mp_mosaic_grid_run_with(const mp_mosaic_kernel_t *kernel, const mp_k
   mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
   mp_mosaic_grid_t grid;
   MP_RETURN_IF_ERROR(has_parts ? mosaic_grid_begin_part(kernel, call, check, &grid)
-                               : mosaic_grid_begin_all(kernel, call, check, &grid));
+                               : mp_mosaic_grid_begin(kernel, call, check, &grid));
   mp_status_t status = mp_mosaic_grid_go_on(&grid, &outcome);
   if (has_parts) ((uint8_t *)call->shared)[call->part] = outcome == MP_MOSAIC_CARRIES;
-  return status == NULL ? mosaic_grid_end(&grid) : status;
+  return status == NULL ? mp_mosaic_grid_end(&grid) : status;
 }
 
 mp_status_t mp_mosaic_grid_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {

@@ -88,13 +88,15 @@ struct mp_mosaic_grid_s {
 // communicates): results are copied from operands or unset.
 MP_NODISCARD mp_status_t mp_mosaic_grid_begin(const mp_mosaic_kernel_t *kernel,
                                               const mp_kernel_call_t *call,
-                                              mp_mosaic_grid_t *out_grid);
+                                              mp_mosaic_check_t *check, mp_mosaic_grid_t *out_grid);
 // Moves the blocks to the current step, if there is one and its function has not begun.
 MP_NODISCARD mp_status_t mp_mosaic_grid_enter_step(mp_mosaic_grid_t *grid);
 // Runs until all steps are done, or one has to wait (BLOCKED), or reads what is unset (CARRIES).
 // Errors name the kernel and the step.
 MP_NODISCARD mp_status_t mp_mosaic_grid_go_on(mp_mosaic_grid_t *grid,
                                               mp_mosaic_outcome_t *out_outcome);
+// All steps are done: what the check finds then.
+MP_NODISCARD mp_status_t mp_mosaic_grid_end(const mp_mosaic_grid_t *grid);
 // Appends "kernel 'flash', grid step (0, 1, 2)".
 void mp_mosaic_grid_print(const mp_mosaic_grid_t *grid, mp_strbuf_t *out);
 

@@ -9,8 +9,9 @@
 
 // The run on one device. Its memory follows, 64-byte aligned, and then `args`.
 typedef struct {
-  mp_mosaic_grid_t grid;  // first
-  mp_mosaic_arg_t *args;  // [num_args] where they are at the current step
+  mp_mosaic_grid_t grid;     // first
+  mp_mosaic_arg_t *args;     // [num_args] where they are at the current step
+  mp_mosaic_check_t *check;  // NULL: none
 } mosaic_run_t;
 
 typedef struct {
@@ -57,6 +58,7 @@ static mosaic_run_t *mosaic_talk_new_run(const mp_mosaic_kernel_t *kernel) {
   mosaic_run_t *run = mp_aligned_malloc(64, header + memory + args);
   if (run == NULL) return NULL;
   run->args = (mp_mosaic_arg_t *)((char *)run + header + memory);
+  run->check = NULL;
   memset(run->args, 0, args);
   return run;
 }
@@ -86,7 +88,11 @@ static mp_status_t mosaic_talk_enter(mp_talk_t *base, uint32_t device, const voi
   talk->runs[device] = run;
   char *memory = (char *)run + mp_round_up_64(sizeof(*run));
   const mp_kernel_call_t call = {.operands = operands, .results = results, .scratch = memory};
-  MP_RETURN_IF_ERROR(mp_mosaic_grid_begin(kernel, &call, &run->grid));
+  if (kernel->names != NULL) {
+    MP_RETURN_IF_ERROR(mp_mosaic_check_create(kernel->names, kernel->num_args, &run->check));
+    mp_mosaic_check_reach(run->check);
+  }
+  MP_RETURN_IF_ERROR(mp_mosaic_grid_begin(kernel, &call, run->check, &run->grid));
   run->grid.state.peers = talk->peers;
   run->grid.state.device = device;
   MP_RETURN_IF_ERROR(mp_mosaic_grid_enter_step(&run->grid));
@@ -99,9 +105,14 @@ static mp_status_t mosaic_talk_enter(mp_talk_t *base, uint32_t device, const voi
 static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, bool *out_waits) {
   mosaic_talk_t *talk = (mosaic_talk_t *)base;
   mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
+  const mosaic_run_t *run = talk->runs[device];
   MP_RETURN_IF_ERROR(mp_mosaic_grid_go_on(&talk->runs[device]->grid, &outcome));
   *out_waits = outcome == MP_MOSAIC_BLOCKED;
-  return NULL;
+  if (*out_waits) return NULL;
+  mp_lock(&talk->peers->lock);
+  mp_status_t status = mp_mosaic_grid_end(&run->grid);
+  mp_unlock(&talk->peers->lock);
+  return status;
 }
 
 static bool mosaic_talk_may_go_on(mp_talk_t *base, uint32_t device) {
@@ -111,6 +122,7 @@ static bool mosaic_talk_may_go_on(mp_talk_t *base, uint32_t device) {
 static void mosaic_talk_leave(mp_talk_t *base, uint32_t device) {
   mosaic_talk_t *talk = (mosaic_talk_t *)base;
   mp_mosaic_peers_leave(talk->peers, device);
+  if (talk->runs[device] != NULL) mp_mosaic_check_destroy(talk->runs[device]->check);
   mp_free(talk->runs[device]);
   talk->runs[device] = NULL;
 }

@@ -26,6 +26,7 @@ static void mosaic_async_take(mp_mosaic_state_t *state, int64_t *semaphore, int6
     state->wanted = count;
   } else {
     *semaphore -= count;
+    state->left = *semaphore;
   }
 }
 

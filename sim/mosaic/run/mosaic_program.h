@@ -193,6 +193,7 @@ struct mp_mosaic_state_s {
   // BLOCKED: the semaphore, its value, and the value that the run waits for. Not with peers.
   int64_t *semaphore, wanted;
   mp_mosaic_watcher_t *watcher;  // NULL: none
+  int64_t left;                  // of the semaphore of the last wait that was done
   // The runs on other devices, if the program communicates, and the number of this one's device.
   struct mp_mosaic_peers_s *peers;
   uint32_t device;

@@ -126,6 +126,7 @@ static void mosaic_remote_take(mp_mosaic_state_t *state, int64_t *semaphore, int
         .kind = MP_MOSAIC_WAITS_FOR_SEMAPHORE, .semaphore = semaphore, .wanted = count};
   } else {
     *semaphore -= count;
+    state->left = *semaphore;
   }
   mp_mosaic_peers_set_wait(state->peers, state->device, wait);
 }

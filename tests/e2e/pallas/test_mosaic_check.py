@@ -87,3 +87,48 @@ def test_kernels_of_interpreters_are_not_checked():
       """
   status, out, told = scenario.finish(scenario.start(code, **POD | {"MINIPOD_MOSAIC": 0, "MINIPOD_KERNELS": "check"}))
   assert (status, out) == (0, "right\n") and "MINIPOD_KERNELS=check does not check kernels" in told, told
+
+
+REMOTE = """
+import jax, numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def call(wait, writes=False, left=0):
+  def body(x, o, buffer, ready, sent, received):
+    me = jax.lax.axis_index("d")
+    right = (jax.lax.rem(me + 1, 4),)
+    barrier = pltpu.get_barrier_semaphore()
+    pl.semaphore_signal(barrier, 1 + left, device_id=right, device_id_type=pl.DeviceIdType.MESH)
+    pl.semaphore_wait(barrier, 1)
+    buffer[...] = x[...]
+    copy = pltpu.make_async_remote_copy(buffer, o, sent, received, device_id=right, device_id_type=pl.DeviceIdType.MESH)
+    copy.start()
+    copy.wait_recv()
+    if writes:
+      buffer[...] = 2 * x[...]
+    if wait:
+      copy.wait_send()
+  f = pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((8, 128), np.float32), out_specs=pl.BlockSpec(memory_space=pl.ANY),
+                     scratch_shapes=[pltpu.VMEM((8, 128), np.float32), pltpu.SemaphoreType.REGULAR,
+                                     pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
+                     compiler_params=pltpu.CompilerParams(collective_id=0))
+  mesh = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+  g = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=jax.P("d"), out_specs=jax.P("d"), check_vma=False))
+  x = np.arange(4096, dtype=np.float32).reshape(32, 128)
+  try:
+    out = np.asarray(g(x))
+  except jax.errors.JaxRuntimeError as error:
+    return " ".join(str(error).split())
+  return "right" if (out == np.roll(x, 8, axis=0)).all() else "wrong"
+"""
+
+
+def test_kernels_that_communicate():
+  right, left, race, barrier = scenario.run(REMOTE + textwrap.dedent("""
+      print(call(True), call(False), call(True, writes=True), call(True, left=1), sep="\\n")
+      """), prelude="", **POD | {"MINIPOD_TOPOLOGY": "v5e:2x2", "MINIPOD_KERNELS": "check"}).splitlines()
+  assert right == "right"
+  assert re.search(r"ends while a semaphore is not zero: number 0 of scratch memory 2 .*enqueue_dma", left), left
+  assert re.search(r"race: it writes scratch memory 0 .* which a DMA may still read", race), race
+  assert "number 0 of the semaphore for barriers is 1" in barrier, barrier
