@@ -165,6 +165,27 @@ static mp_status_t mosaic_compile_memory_new_view(mp_mosaic_compiler_t *c, const
   return mp_mosaic_emit(c, in);
 }
 
+// Whether a memref is only waited for: then its size counts, and it may be larger than the memory
+// of which it is a part. Uses that are far away count as others.
+static bool mosaic_compile_memory_is_waited(const mp_mosaic_compiler_t *c,
+                                            const mp_mosaic_value_t *value, uint32_t depth) {
+  enum { FARTHEST = 64, DEEPEST = 8 };
+  uint32_t left = c->frame->uses[value->id], near = 0;
+  if (depth > DEEPEST || value->type->element != MP_MOSAIC_NUMBER) return false;
+  for (const mp_mosaic_op_t *op = value->op->next; op != NULL && left > 0; op = op->next) {
+    if (++near > FARTHEST) return false;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < op->num_operands; ++i) count += op->operands[i] == value;
+    left -= count;
+    if (count == 0 || op->code == MP_MOSAIC_WAIT_DMA2) continue;
+    if (mp_mosaic_op_info(op->code)->op_class != MP_MOSAIC_CLASS_VIEW || op->num_results != 1 ||
+        !mosaic_compile_memory_is_waited(c, &op->results[0], depth + 1)) {
+      return false;
+    }
+  }
+  return left == 0;
+}
+
 static mp_status_t mosaic_compile_memory_slice(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
   const uint32_t count = mosaic_compile_memory_segment(op, 1, op->num_operands - 1);
   const part_spec_t spec = {.first = 1,
@@ -172,7 +193,8 @@ static mp_status_t mosaic_compile_memory_slice(mp_mosaic_compiler_t *c, const mp
                             .first_dynamic = 1 + count,
                             .num_dynamic = op->num_operands - 1 - count,
                             .shape = op->results[0].type};
-  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_SLICE};
+  mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_SLICE,
+                                .flag = mosaic_compile_memory_is_waited(c, &op->results[0], 0)};
   mp_mosaic_place_t view;
   MP_RETURN_IF_ERROR(mp_mosaic_need(c, op->operands[0], &view));
   in.a = view.index;

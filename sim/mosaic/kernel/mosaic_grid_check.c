@@ -95,6 +95,10 @@ static mp_status_t mosaic_grid_check_depends(again_t *again, uint32_t arg, bool 
   const mp_kernel_call_t call = {
       .operands = again->operands, .results = again->results, .scratch = again->scratch};
   mp_status_t status = mp_mosaic_grid_run_with(kernel, &call, check);
+  if (mp_status_code(status) == MP_RESOURCE_EXHAUSTED) {
+    mp_mosaic_check_destroy(check);
+    return status;
+  }
   *out_depends = status != NULL;  // the first run has not failed
   mp_status_ignore(status);
   for (uint32_t w = 0; w < kernel->num_windows && !*out_depends; ++w) {

@@ -64,7 +64,7 @@ typedef enum {
   MP_MOSAIC_DO_STORE,        // part of view a = vector b, where mask c is true
   MP_MOSAIC_DO_LOAD_SCALAR,  // register out = element of view a
   MP_MOSAIC_DO_STORE_SCALAR,
-  MP_MOSAIC_DO_SLICE,    // views: out = part of a
+  MP_MOSAIC_DO_SLICE,    // views: out = part of a; flag: only its size counts
   MP_MOSAIC_DO_SQUEEZE,  // without dimensions of size 1
   MP_MOSAIC_DO_RESHAPE,
   MP_MOSAIC_DO_BITCAST,

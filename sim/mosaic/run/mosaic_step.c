@@ -8,16 +8,25 @@
 
 // ---- parts of views ----
 
+static void mosaic_step_sizes(const mp_mosaic_part_t *part, const mp_mosaic_state_t *state,
+                              uint32_t rank, int64_t *out_sizes) {
+  uint32_t dynamic = 0;
+  for (uint32_t d = 0; d < rank; ++d) {
+    // A vector of lower rank is one element wide in the outer dimensions.
+    const uint32_t outer = rank - part->rank;
+    out_sizes[d] = d < outer ? 1 : part->sizes[d - outer];
+    if (out_sizes[d] == MP_MOSAIC_DYNAMIC) {
+      out_sizes[d] = state->registers[part->dynamic[dynamic++]];
+    }
+  }
+}
+
 mp_status_t mp_mosaic_step_part(const mp_mosaic_part_t *part, const mp_mosaic_state_t *state,
                                 const mp_mosaic_view_t *view, mp_mosaic_view_t *out_view) {
   int64_t starts[MP_MOSAIC_MAX_RANK], sizes[MP_MOSAIC_MAX_RANK];
-  uint32_t dynamic = 0;
+  mosaic_step_sizes(part, state, view->rank, sizes);
   for (uint32_t d = 0; d < view->rank; ++d) {
     starts[d] = d < part->num_indices ? state->registers[part->indices[d]] : 0;
-    // A vector of lower rank is one element wide in the outer dimensions.
-    const uint32_t outer = view->rank - part->rank;
-    sizes[d] = d < outer ? 1 : part->sizes[d - outer];
-    if (sizes[d] == MP_MOSAIC_DYNAMIC) sizes[d] = state->registers[part->dynamic[dynamic++]];
   }
   return mp_mosaic_view_part(view, starts, sizes, part->steps, out_view);
 }
@@ -125,6 +134,24 @@ static mp_status_t mosaic_step_scalar(const mp_mosaic_instruction_t *in, mp_mosa
 
 // ---- views ----
 
+// A part that is only waited for (flag) has a size, and no place.
+static mp_status_t mosaic_step_slice(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state) {
+  const mp_mosaic_view_t *view = &state->views[in->a];
+  mp_mosaic_view_t *out = &state->views[in->out];
+  if (!in->flag) {
+    return mosaic_step_name_root(view, mp_mosaic_step_part(in->u.part, state, view, out));
+  }
+  *out = *view;
+  mosaic_step_sizes(in->u.part, state, view->rank, out->dims);
+  int64_t bytes = out->element;
+  for (uint32_t d = 0; d < out->rank; ++d) {
+    if (out->dims[d] >= 0 && !__builtin_mul_overflow(bytes, out->dims[d], &bytes)) continue;
+    return mp_status_make(MP_OUT_OF_RANGE, "a part of %lld elements in dimension %u",
+                          (long long)out->dims[d], d);
+  }
+  return NULL;
+}
+
 static void mosaic_step_allocate(const mp_mosaic_program_t *program,
                                  const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state) {
   const mp_mosaic_type_t *type = in->u.type;
@@ -156,8 +183,7 @@ mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,
     case MP_MOSAIC_DO_STORE_SCALAR:
       return mosaic_step_scalar(in, state);
     case MP_MOSAIC_DO_SLICE:
-      return mosaic_step_name_root(
-          &views[in->a], mp_mosaic_step_part(in->u.part, state, &views[in->a], &views[in->out]));
+      return mosaic_step_slice(in, state);
     case MP_MOSAIC_DO_SQUEEZE:
       return mp_mosaic_view_squeeze(&views[in->a], in->u.type, &views[in->out]);
     case MP_MOSAIC_DO_RESHAPE:

@@ -174,6 +174,10 @@ static void test_dma(void **state) {
   assert_status(run_dma(DMA_MODULE("16", WAIT), &y), MP_FAILED_PRECONDITION,
                 "it waits for a semaphore that nothing signals: it is 0, and the wait is for 4096");
   free(y);
+  // A part that is only waited for may be outside: its size counts.
+  assert_status(run_dma(DMA_MODULE("25", WAIT), &y), MP_FAILED_PRECONDITION,
+                "it is 0, and the wait is for 4096");
+  free(y);
   assert_status(run_dma(DMA_MODULE("16", ENQUEUE WAIT WAIT), &y), MP_FAILED_PRECONDITION,
                 "tpu.wait_dma2");
   free(y);
