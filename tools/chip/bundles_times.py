@@ -26,13 +26,17 @@ class Times:
 # v4, v5e and v5p have matrix units of 128 columns, v6e and 7x of 256.
 NARROW = Times(131, {32: 8, 16: 16, 8: 16}, 92, 44, 8, 7)
 WIDE = Times(192, {32: 4, 16: 8, 8: 8}, 123, 64, 4, 14, columns=2)
-TIMES = {"v4": NARROW, "v5e": NARROW, "v5p": NARROW, "v6e": WIDE, "7x": WIDE}
+TIMES = {"v4": NARROW, "v5e": NARROW, "v5p": NARROW, "v6e": WIDE,
+         "7x": dataclasses.replace(WIDE, matmul=211, function=11)}
 
 SCALAR_LOAD, VECTOR, OTHER = 6, 2, 1
 # Vector instructions whose results are ready in the next cycle.
 QUICK = re.compile(r"v(ld|st|sel|cmp|cmask|mov|mmov|stv|pop|set|sync|nez|mand|mor|mxor|nop|trace|wait)")
 PUSH_MATMUL = re.compile(r"vmatmul\.(?:mubr\.|lmr\.)*(\w+)\..*?(mxu\d)$")
 POP_MATMUL = re.compile(r"vpop\.\S*?mr[fb]\.(mxu\d)(?:\.(mxu\d))?$")
+# Results at an address, which several matmuls add to (7x).
+PUSH_SUM = re.compile(r"vmatmul\.(?:\w+\.)*?(bf16|f32|s8|u8|f8\w*)\..*mrb\[(\d+)\]\.(mxu\d)\b")
+POP_SUM = re.compile(r"vpop\.\S*?mrb\[(\d+)\]\.(mxu\d)\b")
 PUSH_LANES = re.compile(r"v\w+\.(?:lane|xlane|pattern|index)\S*\.(xlu\d)$")
 POP_LANES = re.compile(r"vpop\.(?!trf)\w+\.(xlu\d)$")
 TRANSPOSE = re.compile(r"vxpose\.(xlu\d)\.\w+\.(?:\w+\.)*?(start\.end|start|cont|end)$")
@@ -70,6 +74,8 @@ class Clock:
   def earliest(self, slot):
     """When what a slot reads is ready; pops leave their queues here."""
     at = max((self.ready.get(name, 0) for name in slot.reads()), default=0)
+    if found := POP_SUM.match(slot.opcode + slot.text):
+      return max(at, self.ready.get(found.groups(), 0))
     for kind, pattern in POPS:
       found = pattern.match(slot.opcode)
       for unit in filter(None, found.groups()) if found else ():
@@ -82,6 +88,13 @@ class Clock:
     self.ready[slot.name] = now + latency(opcode)
     if opcode == "vdelay":
       self.now += int(slot.text)
+    elif found := PUSH_SUM.match(opcode + slot.text):
+      bits, first, unit = BITS.get(found.group(1), 8), int(found.group(2)), found.group(3)
+      every = times.matmul_every[bits]
+      begun = max(now, self.free["matmul", unit])
+      self.free["matmul", unit] = begun + every
+      for k in range(times.columns * 32 // bits):
+        self.ready[str(first + k), unit] = int(begun + times.matmul + k)
     elif found := PUSH_MATMUL.match(opcode):
       bits, unit = BITS.get(found.group(1), 8), found.group(2)
       every = times.matmul_every[bits]
