@@ -46,6 +46,22 @@ const mp_mosaic_func_t *mp_mosaic_find_func(const mp_mosaic_module_t *module, mp
   return NULL;
 }
 
+static bool mosaic_ir_has(const mp_mosaic_func_t *func, const char *name) {
+  return mp_mosaic_attr(func->attrs, func->num_attrs, name) != NULL;
+}
+
+const mp_mosaic_func_t *mp_mosaic_find_kernel(const mp_mosaic_module_t *module) {
+  const mp_mosaic_func_t *last = NULL;
+  for (const mp_mosaic_func_t *f = module->funcs.first; f != NULL; f = f->next) {
+    if (mosaic_ir_has(f, "iteration_bounds") || mosaic_ir_has(f, "window_params") ||
+        mosaic_ir_has(f, "scratch_operands")) {
+      return f;
+    }
+    last = f;
+  }
+  return last;
+}
+
 // ---- attributes ----
 
 const mp_mosaic_attr_t *mp_mosaic_attr(const mp_mosaic_named_t *items, uint32_t count,

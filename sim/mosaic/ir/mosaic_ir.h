@@ -234,6 +234,8 @@ typedef struct {
 void mp_mosaic_module_release(mp_mosaic_module_t *module);
 // The function of this name; NULL: there is none.
 const mp_mosaic_func_t *mp_mosaic_find_func(const mp_mosaic_module_t *module, mp_str_t name);
+// The kernel: the function with a grid or windows, or else the only one, or the last; NULL: none.
+const mp_mosaic_func_t *mp_mosaic_find_kernel(const mp_mosaic_module_t *module);
 // The attribute of this name in a list of named ones; NULL: it is absent.
 const mp_mosaic_attr_t *mp_mosaic_attr(const mp_mosaic_named_t *items, uint32_t count,
                                        const char *name);

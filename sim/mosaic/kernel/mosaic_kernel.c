@@ -38,20 +38,6 @@ static uint32_t mosaic_kernel_count(const mp_mosaic_func_t *func, const char *na
                                                                            : (uint32_t)attr->i64;
 }
 
-// The kernel is the function with a grid or windows, or else the only one, or the last.
-static const mp_mosaic_func_t *mosaic_kernel_find(const mp_mosaic_module_t *module) {
-  const mp_mosaic_func_t *last = NULL;
-  for (const mp_mosaic_func_t *f = module->funcs.first; f != NULL; f = f->next) {
-    if (mosaic_kernel_attr(f, "iteration_bounds") != NULL ||
-        mosaic_kernel_attr(f, "window_params") != NULL ||
-        mosaic_kernel_attr(f, "scratch_operands") != NULL) {
-      return f;
-    }
-    last = f;
-  }
-  return last;
-}
-
 static mp_status_t mosaic_kernel_read_grid(mp_mosaic_maker_t *maker) {
   mp_mosaic_kernel_t *kernel = maker->kernel;
   const mp_mosaic_attr_t *bounds = mosaic_kernel_attr(maker->func, "iteration_bounds");
@@ -186,7 +172,7 @@ mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
   mp_mosaic_compiler_t compiler = {.arena = arena, .module = module};
   mp_mosaic_maker_t maker = {.arena = arena,
                              .call = op,
-                             .func = mosaic_kernel_find(module),
+                             .func = mp_mosaic_find_kernel(module),
                              .compiler = &compiler,
                              .target = target,
                              .vmem_limit = vmem_limit,
