@@ -142,7 +142,7 @@ KNOWS = {
     "sim/chip": [*IR, "sim/mosaic/price", "sim/mosaic/ir", "sim/chip/mosaic", "sim/plan", "topology", "topology/figures", "collectives", "sim/work", "sim/chip/rules",
                  "sim/chip/layout", "sim/chip/fuse", "sim/chip/spaces", "sim/chip/cost", "sim/chip/basis",
                  "sim/chip/memory", "sim/chip/schedule", "sim/chip/steps"],
-    "sim/chip/print": [*IR, "sim/plan", "topology", "topology/figures", "collectives", "sim/work", "sim/chip",
+    "sim/chip/print": [*IR, "sim/mosaic/price", "sim/mosaic/ir", "sim/plan", "topology", "topology/figures", "collectives", "sim/work", "sim/chip",
                        "sim/chip/layout", "sim/chip/fuse", "sim/chip/spaces", "sim/chip/cost", "sim/chip/basis", "sim/chip/memory", "sim/chip/schedule"],
     "sim/model/network": [*BASE, "topology", "topology/figures", "collectives"],
     "sim/model/network/algorithms": [*BASE, "topology", "topology/figures", "collectives", "sim/model/network"],

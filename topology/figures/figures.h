@@ -191,6 +191,7 @@ typedef enum {
   X(kernel_latency, "kernel.latency", TIME, "fixed cost of a kernel")                     \
   X(vmem_latency, "kernel.vmem_latency", TIME, "the same with all arrays in VMEM")        \
   X(scalar_latency, "kernel.scalar_latency", TIME, "the same for ops on single elements") \
+  X(kernel_clock, "kernel.clock", NUMBER, "bundles of instructions per second and core")  \
   X(memory_share, "memory.share", NUMBER, "achieved share of the bandwidth")              \
   X(memory_scratch, "memory.scratch", BYTES, "memory kept on chip between kernels")       \
   X(memory_workspace, "memory.workspace", BYTES, "workspace of libraries' matmuls")       \

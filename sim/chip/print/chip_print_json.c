@@ -67,6 +67,22 @@ static void chip_print_json_fusion(const mp_chip_print_t *p, const mp_chip_fusio
   mp_strbuf_putc(p->out, ']');
 }
 
+// The parts of the time of a TPU kernel.
+static void chip_print_json_price(const mp_price_t *price, mp_strbuf_t *out) {
+  chip_print_json_key("price", false, out);
+  mp_strbuf_puts(out, "{\"fill\": ");
+  mp_strbuf_put_double(out, price->fill);
+  chip_print_json_number("compute", price->compute, out);
+  chip_print_json_number("wait", price->wait, out);
+  chip_print_json_number("steps", price->steps, out);
+  chip_print_json_number("copies", price->copies, out);
+  chip_print_json_number("vmem", price->vmem, out);
+  for (int u = 0; u < MP_PRICE_UNIT_COUNT; ++u)
+    chip_print_json_number(mp_price_unit_name((mp_price_unit_t)u), price->units[u], out);
+  mp_strbuf_printf(out, ", \"guessed\": %s, \"sampled\": %s}", price->is_guessed ? "true" : "false",
+                   price->is_sampled ? "true" : "false");
+}
+
 static void chip_print_json_kernels(const mp_chip_print_t *p) {
   mp_strbuf_t *out = p->out;
   mp_strbuf_puts(out, ", \"kernels\": [");
@@ -79,6 +95,7 @@ static void chip_print_json_kernels(const mp_chip_print_t *p) {
     chip_print_json_number("seconds", kernel->seconds, out);
     chip_print_json_number("bytes", kernel->bytes, out);
     chip_print_json_number("flops", kernel->flops, out);
+    if (kernel->price != NULL) chip_print_json_price(kernel->price, out);
     if (kernel->fusion != 0) {
       chip_print_json_fusion(p, &p->fusions->fusions.items[kernel->fusion - 1]);
     }

@@ -46,6 +46,14 @@
   X(topk_search, "tpu", "cost", \
     "top-k of long rows searches for one element per round instead of sorting")
 
+#define MP_CHIP_KERNEL_RULES(X) \
+  X(kernel_latencies, "tpu", "Mosaic", \
+    "straight code of a Pallas kernel takes the longest chain of latencies in addition to its busiest unit") \
+  X(kernel_weights, "tpu", "Mosaic", \
+    "a tile of a matmul takes no less time than the matrix unit needs to load its weights") \
+  X(kernel_steps, "tpu", "Mosaic", \
+    "each step of a grid, condition and iteration has scalar code")
+
 #define MP_CHIP_SCHEDULE_RULES(X) \
   X(collective_matmul, "tpu", "schedule", \
     "all_gathers and reduce_scatters become rings that overlap with parts of a matmul") \
@@ -79,6 +87,7 @@
   MP_CHIP_SPACE_RULES(X)    \
   MP_CHIP_LAYOUT_RULES(X)   \
   MP_CHIP_COST_RULES(X)     \
+  MP_CHIP_KERNEL_RULES(X)   \
   MP_CHIP_SCHEDULE_RULES(X) \
   MP_CHIP_MEMORY_RULES(X)
 

@@ -1,6 +1,7 @@
 // Turns a fusion into a kernel with its time.
 #include "sim/chip/basis/kernel_basis.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/mosaic/mosaic_cost.h"
 #include "sim/chip/steps/chip_builder.h"
 #include "sim/ir/op_name.h"
 
@@ -13,6 +14,21 @@ static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
     bytes += mp_chip_bytes_kept(b, m->op) + mp_chip_bytes_split(b, m->op);
   }
   return bytes;
+}
+
+// A TPU kernel that is priced by its own program.
+static mp_status_t chip_kernels_price(mp_chip_builder_t *b, mp_chip_kernel_t *kernel) {
+  mp_price_t price;
+  if (!mp_mosaic_price(b->c->chip, kernel->op, NULL, &price)) return NULL;
+  mp_price_t *kept = MP_ARENA_NEW(b->c->arena, mp_price_t);
+  MP_RETURN_IF_NULL(kept);
+  *kept = price;
+  kernel->price = kept;
+  kernel->flops = price.flops;
+  kernel->bytes = price.bytes;
+  kernel->seconds =
+      price.seconds / b->c->chip->efficiency[MP_WORK_FOREIGN] + b->c->chip->op_latency;
+  return NULL;
 }
 
 mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
@@ -28,7 +44,7 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
   const mp_work_t *work = &fusion->work;
   const double bytes = fusion->bytes + chip_kernels_bytes_copied(b, fusion);
   const mp_kernel_time_t time = mp_ring_time(b->c->chip, b->c->fusions, fusion, bytes, ring);
-  const mp_chip_kernel_t kernel = {
+  mp_chip_kernel_t kernel = {
       .op = fusion->hero,
       .name = mp_op_short_name(fusion->hero),
       .work_class = work->work_class,
@@ -40,5 +56,6 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
       .figure = mp_kernel_figure(b->c->chip, work, &time),
       .fusion = 1 + (uint32_t)(fusion - b->c->fusions->fusions.items),
   };
+  MP_RETURN_IF_ERROR(chip_kernels_price(b, &kernel));
   return mp_chip_put_kernel(b, &kernel);
 }

@@ -5,6 +5,7 @@
 #include "sim/chip/cost/chip.h"
 #include "sim/chip/memory/chip_memory.h"
 #include "sim/chip/schedule/communication.h"
+#include "sim/mosaic/price/price.h"
 #include "sim/chip/steps/moment.h"
 #include "sim/plan/program.h"
 
@@ -18,6 +19,7 @@ typedef struct {
   double bytes;                   // moved through HBM
   double seconds;
   mp_chip_figure_t figure;  // the parameter that decides its time (basis/kernel_basis.h)
+  const mp_price_t *price;  // of a TPU kernel that is priced by its own program; NULL: others
   uint32_t fusion;          // 1 + the number of its fusion; 0: a copy, or an op on the scalar unit
 } mp_chip_kernel_t;
 

@@ -1,0 +1,77 @@
+#include "sim/chip/mosaic/mosaic_cost.h"
+
+#include <math.h>
+
+#include "sim/base/alloc.h"
+#include "sim/chip/rules/chip_rules.h"
+#include "sim/mosaic/read/mosaic_call.h"
+
+static bool mosaic_cost_is_call(const mp_op_t *op) {
+  if (op->code != MP_OP_CUSTOM_CALL) return false;
+  const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+  // minipod's own target is that of calls which run.
+  return mp_str_is(target, "tpu_custom_call") || mp_str_is(target, "minipod.mosaic");
+}
+
+static mp_price_chip_t mosaic_cost_chip(const mp_chip_t *chip) {
+  enum { WIDE_UNIT = 256 };
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double cores = mp_figure_or(figures->attention_cores, 1);
+  const double columns = figures->matmul_tile.count > MP_MATMUL_TILE_COLUMNS
+                             ? figures->matmul_tile.each[MP_MATMUL_TILE_COLUMNS]
+                             : 0;
+  return (mp_price_chip_t){
+      .clock = figures->kernel_clock,
+      .is_wide = columns >= WIDE_UNIT,
+      .has_s8 = chip->flops[MP_FLOP_S8] > 1.5 * chip->flops[MP_FLOP_BF16],
+      .bandwidth = chip->memory_bandwidth / cores,
+      .latency = mp_figure_or(figures->memory_latency, 0) / 2,
+      .cores = (uint32_t)cores,
+      .rules = {.latency = mp_chip_rule(figures, MP_CHIP_RULE_kernel_latencies),
+                .rows = mp_chip_rule(figures, MP_CHIP_RULE_kernel_weights),
+                .overhead = mp_chip_rule(figures, MP_CHIP_RULE_kernel_steps)}};
+}
+
+// The values of operands that are constants.
+static mp_price_operand_t mosaic_cost_constant(const mp_value_t *value) {
+  const mp_op_t *op = value->op;
+  const mp_attr_t *attr =
+      op != NULL && op->code == MP_OP_CONSTANT ? mp_op_attr(op, MP_ATTR_VALUE) : NULL;
+  int64_t count = 0;
+  if (attr == NULL || attr->kind != MP_KIND_DENSE || !mp_type_is_tensor(value->type) ||
+      !mp_type_num_elements(value->type, &count))
+    return (mp_price_operand_t){0};
+  return (mp_price_operand_t){attr->u.dense.data, count, attr->u.dense.splat};
+}
+
+static mp_status_t mosaic_cost_run(const mp_price_chip_t *chip, const mp_op_t *op,
+                                   const mp_mosaic_module_t *module,
+                                   const mp_price_operand_t *operands, mp_price_t *out_price) {
+  mp_price_operand_t *known = NULL;
+  MP_RETURN_IF_ERROR(mp_mosaic_verify(module));
+  if (operands == NULL) {
+    known = mp_calloc(op->num_operands + 1, sizeof(*known));
+    MP_RETURN_IF_NULL(known);
+    for (uint32_t i = 0; i < op->num_operands; ++i)
+      known[i] = mosaic_cost_constant(op->operands[i]);
+  }
+  mp_status_t status = mp_price_kernel(chip, module, operands == NULL ? known : operands,
+                                       op->num_operands, out_price);
+  mp_free(known);
+  return status;
+}
+
+bool mp_mosaic_price(const mp_chip_t *chip, const mp_op_t *op, const mp_price_operand_t *operands,
+                     mp_price_t *out_price) {
+  mp_mosaic_call_t call;
+  if (isnan(chip->figures.kernel_clock) || !mosaic_cost_is_call(op)) return false;
+  const mp_price_chip_t units = mosaic_cost_chip(chip);
+  mp_status_t status = mp_mosaic_read_call(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), &call);
+  if (status == NULL) {
+    status = mosaic_cost_run(&units, op, call.module, operands, out_price);
+    mp_mosaic_module_release(call.module);
+  }
+  const bool is_priced = status == NULL && isfinite(out_price->seconds);
+  mp_status_release(status);
+  return is_priced;
+}
