@@ -39,9 +39,16 @@ uint32_t mp_module_number_values(mp_module_t *module) {
   return next_id;
 }
 
+// What a TPU kernel does may depend on values, too.
+static bool walk_has_choices(const mp_op_t *op) {
+  return mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL ||
+         (op->code == MP_OP_CUSTOM_CALL &&
+          mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "tpu_custom_call"));
+}
+
 static mp_status_t walk_number_control(void *context, mp_op_t *op) {
   uint32_t *count = context;
-  if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL) op->control = ++*count;
+  if (walk_has_choices(op)) op->control = ++*count;
   return NULL;
 }
 

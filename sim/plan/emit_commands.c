@@ -175,7 +175,7 @@ mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_emit_place_results(emitter, op));
   if (mp_op_info(op->code)->role == MP_OP_ROLE_NOTHING) return NULL;
   emit_commands_count_work(emitter, op);
-  mp_cmd_t command = {.loc = op->loc, .name = mp_op_info(op->code)->name};
+  mp_cmd_t command = {.loc = op->loc, .name = mp_op_info(op->code)->name, .control = op->control};
   MP_RETURN_IF_ERROR(emit_commands_fill_operands(emitter, op, &command));
   if (mp_plan_is_collective(op)) return emit_commands_collective(emitter, op, &command);
   if (mp_op_info(op->code)->role == MP_OP_ROLE_COMMAND) {

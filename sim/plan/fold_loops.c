@@ -19,6 +19,8 @@ typedef struct {
 static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
   switch (cmd->kind) {
     case MP_CMD_LAUNCH:
+      // The run records the time of a kernel with `control`, which a LOOP command does not.
+      if (cmd->control != 0) return false;
       // Kernels with parts are left to several workers, except updates in place
       // (mp_loop_add_kernel).
       return cmd->kernel->num_parts == 1 ||
@@ -99,7 +101,7 @@ enum { LEAST = 4, MOST = 48 };
 static bool fold_loops_can_be_straight(const mp_cmd_t *cmd) {
   switch (cmd->kind) {
     case MP_CMD_LAUNCH:
-      return cmd->kernel->num_parts == 1 && cmd->kernel->finish == NULL;
+      return cmd->control == 0 && cmd->kernel->num_parts == 1 && cmd->kernel->finish == NULL;
     case MP_CMD_COPY:
       return mp_copy_num_parts(cmd->bytes) == 1;
     default:

@@ -32,36 +32,34 @@ static mp_price_chip_t mosaic_cost_chip(const mp_chip_t *chip) {
                 .overhead = mp_chip_rule(figures, MP_CHIP_RULE_kernel_steps)}};
 }
 
-// The values of operands that are constants.
-static mp_price_operand_t mosaic_cost_constant(const mp_value_t *value) {
+// An operand's values: those that are given, or those of a constant.
+static mp_price_operand_t mosaic_cost_operand(const mp_value_t *value, const void *given) {
   const mp_op_t *op = value->op;
   const mp_attr_t *attr =
       op != NULL && op->code == MP_OP_CONSTANT ? mp_op_attr(op, MP_ATTR_VALUE) : NULL;
   int64_t count = 0;
-  if (attr == NULL || attr->kind != MP_KIND_DENSE || !mp_type_is_tensor(value->type) ||
-      !mp_type_num_elements(value->type, &count))
+  if (!mp_type_is_tensor(value->type) || !mp_type_num_elements(value->type, &count))
     return (mp_price_operand_t){0};
+  if (given != NULL) return (mp_price_operand_t){given, count, false};
+  if (attr == NULL || attr->kind != MP_KIND_DENSE) return (mp_price_operand_t){0};
   return (mp_price_operand_t){attr->u.dense.data, count, attr->u.dense.splat};
 }
 
 static mp_status_t mosaic_cost_run(const mp_price_chip_t *chip, const mp_op_t *op,
-                                   const mp_mosaic_module_t *module,
-                                   const mp_price_operand_t *operands, mp_price_t *out_price) {
-  mp_price_operand_t *known = NULL;
+                                   const mp_mosaic_module_t *module, const void *const *operands,
+                                   mp_price_t *out_price) {
   MP_RETURN_IF_ERROR(mp_mosaic_verify(module));
-  if (operands == NULL) {
-    known = mp_calloc(op->num_operands + 1, sizeof(*known));
-    MP_RETURN_IF_NULL(known);
-    for (uint32_t i = 0; i < op->num_operands; ++i)
-      known[i] = mosaic_cost_constant(op->operands[i]);
+  mp_price_operand_t *known = mp_calloc(op->num_operands + 1, sizeof(*known));
+  MP_RETURN_IF_NULL(known);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    known[i] = mosaic_cost_operand(op->operands[i], operands == NULL ? NULL : operands[i]);
   }
-  mp_status_t status = mp_price_kernel(chip, module, operands == NULL ? known : operands,
-                                       op->num_operands, out_price);
+  mp_status_t status = mp_price_kernel(chip, module, known, op->num_operands, out_price);
   mp_free(known);
   return status;
 }
 
-bool mp_mosaic_price(const mp_chip_t *chip, const mp_op_t *op, const mp_price_operand_t *operands,
+bool mp_mosaic_price(const mp_chip_t *chip, const mp_op_t *op, const void *const *operands,
                      mp_price_t *out_price) {
   mp_mosaic_call_t call;
   if (isnan(chip->figures.kernel_clock) || !mosaic_cost_is_call(op)) return false;
@@ -71,7 +69,12 @@ bool mp_mosaic_price(const mp_chip_t *chip, const mp_op_t *op, const mp_price_op
     status = mosaic_cost_run(&units, op, call.module, operands, out_price);
     mp_mosaic_module_release(call.module);
   }
-  const bool is_priced = status == NULL && isfinite(out_price->seconds);
+  const double most = 1e6;  // seconds: numbers that no kernel has
+  const bool is_priced = status == NULL && out_price->seconds < most && out_price->bytes < INFINITY;
   mp_status_release(status);
   return is_priced;
+}
+
+double mp_mosaic_seconds(const mp_chip_t *chip, const mp_price_t *price) {
+  return price->seconds / chip->efficiency[MP_WORK_FOREIGN] + chip->op_latency;
 }

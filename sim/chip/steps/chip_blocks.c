@@ -54,7 +54,9 @@ static mp_status_t chip_blocks_op(mp_chip_builder_t *b, const mp_op_t *op,
   }
   switch (mp_op_info(op->code)->role) {
     case MP_OP_ROLE_KERNEL:
-      return mp_plan_is_sink(op) ? NULL : mp_chip_add_kernel(b, op, ring);
+      if (mp_plan_is_sink(op)) return NULL;
+      MP_RETURN_IF_ERROR(mp_chip_add_kernel(b, op, ring));
+      return mp_chip_add_by_values(b, op);
     case MP_OP_ROLE_COMMAND:
       return mp_chip_add_scalar(b, op);
     case MP_OP_ROLE_CONTROL:

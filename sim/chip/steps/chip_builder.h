@@ -25,10 +25,11 @@ typedef struct {
   uint32_t num_started, most_started;
   uint32_t num_controls;
   bool has_choices;
-  bool is_in_part;                  // the current block belongs to a LOCAL step
-  bool must_begin;                  // the next kernel begins a step, as a jump targets it
-  uint32_t *copied;                 // [layout copies], in scratch: its number in `held`
-  MP_ARRAY(mp_memory_copy_t) held;  // in scratch: copies in other layouts
+  bool is_in_part;                       // the current block belongs to a LOCAL step
+  bool must_begin;                       // the next kernel begins a step, as a jump targets it
+  uint32_t *copied;                      // [layout copies], in scratch: its number in `held`
+  MP_ARRAY(mp_memory_copy_t) held;       // in scratch: copies in other layouts
+  MP_ARRAY(mp_chip_kernel_t) by_values;  // in scratch: those whose time depends on values
 } mp_chip_builder_t;
 
 // ---- chip_builder.c ----
@@ -55,6 +56,9 @@ MP_NODISCARD mp_status_t mp_chip_add_block(mp_chip_builder_t *b, const mp_block_
 
 // Adds the steps of a loop or branch.
 MP_NODISCARD mp_status_t mp_chip_add_control(mp_chip_builder_t *b, const mp_op_t *op);
+
+// Adds a kernel of `by_values` that is at the place of an op, if there is one: a LOCAL step.
+MP_NODISCARD mp_status_t mp_chip_add_by_values(mp_chip_builder_t *b, const mp_op_t *op);
 
 // ---- chip_kernels.c ----
 

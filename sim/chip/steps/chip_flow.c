@@ -89,17 +89,65 @@ static mp_status_t chip_flow_part_work(mp_chip_builder_t *b, const mp_op_t *op, 
   return NULL;
 }
 
+// A kernel as the step of a flow.
+static mp_status_t chip_flow_add_kernel(mp_chip_builder_t *b, const mp_chip_kernel_t *kernel,
+                                        mp_chip_step_kind_t kind, mp_chip_flow_t *out_flow) {
+  mp_chip_block_t *block = MP_ARENA_NEW(b->c->arena, mp_chip_block_t);
+  MP_RETURN_IF_NULL(block);
+  uint32_t *next = NULL;
+  const uint32_t control = kernel->op->control;
+  *out_flow = (mp_chip_flow_t){.step = b->steps.count,
+                               .control = control,
+                               .is_by_values = true,
+                               .rounds = -1,
+                               .num_blocks = 1,
+                               .blocks = block};
+  MP_RETURN_IF_ERROR(chip_flow_add_jump(b, kind, kernel->op, 1, &next));
+  b->steps.items[out_flow->step].flow = out_flow;
+  b->must_begin = true;
+  block->step = b->steps.count;
+  MP_RETURN_IF_ERROR(mp_chip_put_kernel(b, kernel));
+  *next = chip_flow_target(b);
+  if (control >= b->num_controls) b->num_controls = control + 1;
+  return NULL;
+}
+
+static const mp_chip_kernel_t *chip_flow_by_values(const mp_chip_builder_t *b, const mp_op_t *op) {
+  for (uint32_t i = 0; i < b->by_values.count; ++i) {
+    if (b->by_values.items[i].op == op) return &b->by_values.items[i];
+  }
+  return NULL;
+}
+
+mp_status_t mp_chip_add_by_values(mp_chip_builder_t *b, const mp_op_t *op) {
+  const mp_chip_kernel_t *found = chip_flow_by_values(b, op);
+  // Of a part, chip_flow_part_flows adds it.
+  if (found == NULL || b->is_in_part) return NULL;
+  const mp_chip_kernel_t kernel = *found;
+  mp_chip_flow_t *flow = MP_ARENA_NEW(b->c->arena, mp_chip_flow_t);
+  MP_RETURN_IF_NULL(flow);
+  b->is_in_part = true;
+  MP_RETURN_IF_ERROR(chip_flow_add_kernel(b, &kernel, MP_CHIP_STEP_LOCAL, flow));
+  b->is_in_part = false;
+  return NULL;
+}
+
 static mp_status_t chip_flow_part_flows(mp_chip_builder_t *b, const mp_block_t *block,
                                         mp_chip_block_t *out) {
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    out->num_flows += chip_flow_is_control(op);
+    out->num_flows += chip_flow_is_control(op) || chip_flow_by_values(b, op) != NULL;
   }
   mp_chip_flow_t *flows = MP_ARENA_ARRAY(b->c->arena, mp_chip_flow_t, (size_t)out->num_flows + 1);
   MP_RETURN_IF_NULL(flows);
   out->flows = flows;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (chip_flow_is_control(op))
+    const mp_chip_kernel_t *kernel = chip_flow_by_values(b, op);
+    if (chip_flow_is_control(op)) {
       MP_RETURN_IF_ERROR(chip_flow_add(b, op, MP_CHIP_STEP_PART, flows++));
+    } else if (kernel != NULL) {
+      const mp_chip_kernel_t own = *kernel;
+      MP_RETURN_IF_ERROR(chip_flow_add_kernel(b, &own, MP_CHIP_STEP_PART, flows++));
+    }
   }
   return NULL;
 }

@@ -26,8 +26,7 @@ static mp_status_t chip_kernels_price(mp_chip_builder_t *b, mp_chip_kernel_t *ke
   kernel->price = kept;
   kernel->flops = price.flops;
   kernel->bytes = price.bytes;
-  kernel->seconds =
-      price.seconds / b->c->chip->efficiency[MP_WORK_FOREIGN] + b->c->chip->op_latency;
+  kernel->seconds = mp_mosaic_seconds(b->c->chip, &price);
   return NULL;
 }
 
@@ -57,5 +56,8 @@ mp_status_t mp_chip_add_kernel(mp_chip_builder_t *b, const mp_op_t *op,
       .fusion = 1 + (uint32_t)(fusion - b->c->fusions->fusions.items),
   };
   MP_RETURN_IF_ERROR(chip_kernels_price(b, &kernel));
-  return mp_chip_put_kernel(b, &kernel);
+  const bool by_values =
+      kernel.price != NULL && kernel.price->is_guessed && kernel.op->control != 0;
+  return by_values ? MP_ARRAY_PUSH(b->c->scratch, &b->by_values, kernel)
+                   : mp_chip_put_kernel(b, &kernel);
 }

@@ -5,8 +5,8 @@
 #include "sim/chip/cost/chip.h"
 #include "sim/chip/memory/chip_memory.h"
 #include "sim/chip/schedule/communication.h"
-#include "sim/mosaic/price/price.h"
 #include "sim/chip/steps/moment.h"
+#include "sim/mosaic/price/price.h"
 #include "sim/plan/program.h"
 
 // A kernel of the chip, or a copy.
@@ -63,11 +63,12 @@ typedef struct {
 } mp_chip_block_t;
 
 // A local loop (blocks: its condition and its body) or branch. Its time depends only on how often
-// each block runs.
+// each block runs. Or a kernel whose time depends on values: its block has the kernel, and each
+// choice of a path is its time in picoseconds.
 struct mp_chip_flow_s {
   uint32_t step;  // its LOCAL step, or its PART if it is nested in one
   uint32_t control;
-  bool is_loop;
+  bool is_loop, is_by_values;
   int64_t rounds;  // the trip count, as in a step
   uint32_t num_blocks;
   const mp_chip_block_t *blocks;

@@ -58,6 +58,12 @@ void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_
 // the branches of this number (mp_op_t.control); there may be fewer. estimate.c
 uint32_t mp_model_program_branch(const mp_model_program_t *program, uint32_t control);
 
+// The time of a TPU kernel (mp_op_t.control) for these values of its operands, in picoseconds; 0:
+// its time does not depend on them. `operands`: NULL where values are not known. Any thread may
+// call it. model_program.c
+uint64_t mp_model_program_kernel(const mp_model_program_t *program, uint32_t control,
+                                 const void *const *operands, uint32_t num_operands);
+
 // One launch on an idle pod.
 typedef struct {
   double seconds;

@@ -4,6 +4,7 @@
 #include "collectives/mailbox.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
+#include "sim/chip/mosaic/mosaic_cost.h"
 #include "sim/model/clock/model_impl.h"
 #include "sim/model/network/traffic/traffic.h"
 
@@ -191,4 +192,21 @@ void mp_model_set_aside(mp_model_t *model, mp_entry_t *entry) {
   model_program_empty_entry(entry);
   entry->next = model->aside;
   model->aside = entry;
+}
+
+// ---- Kernels whose time depends on values ----
+
+uint64_t mp_model_program_kernel(const mp_model_program_t *program, uint32_t control,
+                                 const void *const *operands, uint32_t num_operands) {
+  const mp_chip_program_t *chip_program = program->chip_program;
+  const mp_chip_t *chip = &program->model->chip;
+  for (uint32_t k = 0; k < chip_program->num_kernels; ++k) {
+    const mp_chip_kernel_t *kernel = &chip_program->kernels[k];
+    mp_price_t price;
+    if (kernel->price == NULL || kernel->op->control != control) continue;
+    if (!kernel->price->is_guessed || kernel->op->num_operands != num_operands) return 0;
+    if (!mp_mosaic_price(chip, kernel->op, operands, &price)) return 0;
+    return mp_moment_of(mp_mosaic_seconds(chip, &price));
+  }
+  return 0;
 }

@@ -147,6 +147,27 @@ static void report_details_ops(const mp_report_program_t *row, mp_strbuf_t *out)
   report_details_others(row, row->work, work, 68, out);
 }
 
+// The parts of TPU kernels, of one run.
+static void report_details_kernels(const mp_report_program_t *row, mp_strbuf_t *out) {
+  bool has_any = false;
+  for (uint32_t i = 0; i < row->num_ops && i < DETAILS_OPS; ++i) {
+    const mp_report_kernel_t *kernel = &row->op[i].kernel;
+    char fill[MP_REPORT_NUMBER], compute[MP_REPORT_NUMBER], wait[MP_REPORT_NUMBER];
+    char vmem[MP_REPORT_NUMBER];
+    if (kernel->bound == NULL) continue;
+    if (!has_any) {
+      mp_strbuf_printf(out, "  %-24s %8s %8s %8s %9s  %s\n", "kernel bound by", "fill", "compute",
+                       "DMA wait", "VMEM", "at");
+    }
+    has_any = true;
+    mp_strbuf_printf(
+        out, "  %-24s %8s %8s %8s %9s  %.*s\n", kernel->bound, mp_report_time(kernel->fill, fill),
+        mp_report_time(kernel->compute, compute), mp_report_time(kernel->wait, wait),
+        mp_report_scaled(kernel->vmem, "B", vmem),
+        MP_STR_ARG(report_details_place(row->op[i].name, row->op[i].place, DETAILS_ENDS)));
+  }
+}
+
 // "branch 1 of 0 to 2, the largest", "5 rounds".
 static void report_details_guess(const mp_report_guess_t *guess, char *text, size_t size) {
   const char *why = guess->why == MP_BRANCH_LARGEST    ? ", the largest"
@@ -221,4 +242,5 @@ void mp_report_table_program(const mp_report_table_t *table, const mp_report_pro
   if (row->num_copies != 0) report_details_copies(row, out);
   mp_kernel_basis_print(table->figures, row->by_figure, out);
   if (row->num_ops != 0) report_details_ops(row, out);
+  report_details_kernels(row, out);
 }

@@ -85,6 +85,17 @@ static void report_json_put_collectives(const mp_report_table_t *table,
                        out);
 }
 
+static void report_json_put_kernel(const mp_report_kernel_t *kernel, mp_strbuf_t *out) {
+  if (kernel->bound == NULL) return;
+  mp_strbuf_puts(out, ", \"kernel\": {\"bound_by\": ");
+  mp_strbuf_put_json(out, mp_str(kernel->bound));
+  report_json_put_time("fill", kernel->fill, out);
+  report_json_put_time("compute", kernel->compute, out);
+  report_json_put_time("wait", kernel->wait, out);
+  report_json_put_number("vmem", kernel->vmem, out);
+  mp_strbuf_printf(out, ", \"by_values\": %s}", kernel->is_guessed ? "true" : "false");
+}
+
 static void report_json_put_ops(const mp_report_program_t *row, mp_strbuf_t *out) {
   mp_moment_t work = 0;
   report_json_begin_list("ops", out);
@@ -99,6 +110,7 @@ static void report_json_put_ops(const mp_report_program_t *row, mp_strbuf_t *out
     report_json_put_number("flops", op->flops, out);
     report_json_put_number("bytes", op->bytes, out);
     report_json_put_time("time", op->time, out);
+    report_json_put_kernel(&op->kernel, out);
     mp_strbuf_putc(out, '}');
     work += op->time;
   }

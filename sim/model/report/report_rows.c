@@ -180,6 +180,32 @@ static bool report_rows_is_recomputed(const mp_op_t *op) {
   return false;
 }
 
+// What bounds a TPU kernel: DMAs that it waits for, a unit that is busy for most of the rest, or
+// the latencies of its instructions.
+static const char *report_rows_kernel_bound(const mp_price_t *price) {
+  const double most = 0.6;
+  mp_price_unit_t busiest = MP_PRICE_ARITHMETIC;
+  for (int u = 0; u < MP_PRICE_UNIT_COUNT; ++u) {
+    if (price->units[u] > price->units[busiest]) busiest = (mp_price_unit_t)u;
+  }
+  if (price->fill + price->wait > price->compute) return "DMA";
+  return price->units[busiest] >= most * price->compute ? mp_price_unit_name(busiest) : "latencies";
+}
+
+// If the kernel's time depends on values, its parts are those of the chip program, scaled to it.
+static mp_report_kernel_t report_rows_kernel(const mp_chip_kernel_t *kernel, uint64_t count,
+                                             mp_moment_t time) {
+  const mp_price_t *price = kernel->price;
+  if (price == NULL || count == 0 || kernel->seconds <= 0) return (mp_report_kernel_t){0};
+  const double scale = mp_moment_seconds(time) / (double)count / kernel->seconds;
+  return (mp_report_kernel_t){.bound = report_rows_kernel_bound(price),
+                              .fill = mp_moment_of(price->fill * scale),
+                              .compute = mp_moment_of(price->compute * scale),
+                              .wait = mp_moment_of(price->wait * scale),
+                              .vmem = price->vmem,
+                              .is_guessed = price->is_guessed};
+}
+
 static void report_rows_add_part(void *context, const mp_step_part_t *part) {
   added_step_t *step = context;
   const maker_t *m = step->maker;
@@ -191,6 +217,7 @@ static void report_rows_add_part(void *context, const mp_step_part_t *part) {
       .flops = part->kernel->flops,
       .bytes = part->kernel->bytes,
       .time = part->end - part->begin,
+      .kernel = report_rows_kernel(part->kernel, step->count, part->end - part->begin),
   };
   m->row->by_figure[part->kernel->figure] += (double)op.time;
   if (step->status == NULL) {

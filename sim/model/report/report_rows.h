@@ -48,6 +48,14 @@ typedef struct {
   double link_seconds;  // that it needs for them at its full rate
 } mp_report_collective_t;
 
+// The parts of a TPU kernel that is priced by its own program (sim/mosaic/price), of one run.
+typedef struct {
+  const char *bound;  // what bounds it: "matrix unit", "DMA"; static text. NULL: another kernel
+  mp_moment_t fill, compute, wait;
+  double vmem;  // bytes
+  bool is_guessed;
+} mp_report_kernel_t;
+
 // Kernels of the chip at one place, of one size.
 typedef struct {
   const char *name;   // "dot_general"
@@ -58,6 +66,7 @@ typedef struct {
   double flops;    // once
   double bytes;    // once
   mp_moment_t time;
+  mp_report_kernel_t kernel;
 } mp_report_op_t;
 
 // All kernels of one class, also those without a row. Sums over devices and launches.

@@ -6,7 +6,7 @@
 #include "sim/mosaic/run/mosaic_scalar.h"
 
 // Memory of scalars that is followed element by element.
-enum { PRICE_MOST_CELLS = 1 << 16 };
+enum { PRICE_MOST_CELLS = 1 << 20 };
 
 typedef struct {
   const mp_price_chip_t *chip;
@@ -35,6 +35,17 @@ static mp_status_t price_cells(pricer_t *p, const mp_mosaic_type_t *type,
   return object->cells == NULL || object->is_known == NULL ? mp_status_out_of_memory() : NULL;
 }
 
+// A prefetched operand: the kernel may write over it.
+static void price_fill_cells(const mp_price_operand_t *operand, mp_price_object_t *object) {
+  const size_t bytes = mp_dtype_size(object->dtype);
+  if (operand->data == NULL || object->cells == NULL || !mp_dtype_is_integer(object->dtype)) return;
+  for (int64_t i = 0; i < object->count && i < operand->count; ++i) {
+    const char *element = (const char *)operand->data + (operand->is_splat ? 0 : (size_t)i * bytes);
+    object->cells[i] = mp_mosaic_scalar_load(object->dtype, element);
+    object->is_known[i] = true;
+  }
+}
+
 static mp_status_t price_set_argument(pricer_t *p, uint32_t arg) {
   const mp_mosaic_value_t *value = &p->grid.main->func->body->args[arg];
   const uint32_t first = p->grid.rank;
@@ -42,15 +53,10 @@ static mp_status_t price_set_argument(pricer_t *p, uint32_t arg) {
   mp_price_object_t *object = MP_ARENA_NEW(p->walk.arena, mp_price_object_t);
   MP_RETURN_IF_NULL(object);
   *object = (mp_price_object_t){.dtype = value->type->dtype};
-  if (arg < first + p->grid.num_prefetched) {
-    const uint32_t operand = p->num_dynamic + arg - first;
-    if (operand < p->num_operands) {
-      object->data = p->operands[operand].data;
-      object->is_splat = p->operands[operand].is_splat;
-      object->count = object->data == NULL ? 0 : p->operands[operand].count;
-    }
-  } else {
-    MP_RETURN_IF_ERROR(price_cells(p, value->type, object));
+  MP_RETURN_IF_ERROR(price_cells(p, value->type, object));
+  const uint32_t operand = p->num_dynamic + arg - first;
+  if (arg < first + p->grid.num_prefetched && operand < p->num_operands) {
+    price_fill_cells(&p->operands[operand], object);
   }
   return mp_price_view(&p->walk, value->type, object, &p->grid.main->slots[value->id].view);
 }

@@ -55,26 +55,25 @@ static bool price_code_is_used(const mp_mosaic_op_t *op, const mp_price_value_t 
   return false;
 }
 
-// Marks by passes until nothing changes: blocks have no links backwards.
-static bool price_code_mark(const mp_mosaic_block_t *block, mp_price_value_t *values) {
-  bool changed = false;
-  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) {
+// Backwards, so that users come before what they use. Blocks have no links backwards.
+mp_status_t mp_price_mark_used(mp_arena_t *arena, const mp_mosaic_block_t *block,
+                               mp_price_value_t *values) {
+  size_t count = 0;
+  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ++count;
+  const mp_mosaic_op_t **ops = MP_ARENA_ARRAY(arena, const mp_mosaic_op_t *, count + 1);
+  MP_RETURN_IF_NULL(ops);
+  count = 0;
+  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ops[count++] = op;
+  while (count-- > 0) {
+    const mp_mosaic_op_t *op = ops[count];
     for (uint32_t r = 0; r < op->num_regions; ++r) {
-      if (op->regions[r] != NULL) changed |= price_code_mark(op->regions[r], values);
+      if (op->regions[r] == NULL) continue;
+      MP_RETURN_IF_ERROR(mp_price_mark_used(arena, op->regions[r], values));
     }
     if (!price_code_is_used(op, values)) continue;
-    for (uint32_t i = 0; i < op->num_operands; ++i) {
-      mp_price_value_t *operand = &values[op->operands[i]->id];
-      changed |= !operand->is_used;
-      operand->is_used = true;
-    }
+    for (uint32_t i = 0; i < op->num_operands; ++i) values[op->operands[i]->id].is_used = true;
   }
-  return changed;
-}
-
-void mp_price_mark_used(const mp_mosaic_block_t *block, mp_price_value_t *values) {
-  while (price_code_mark(block, values)) {
-  }
+  return NULL;
 }
 
 // ---- what an op needs ----

@@ -21,7 +21,8 @@ typedef struct {
 } mp_price_value_t;
 
 // Marks the values that ops with effects use, directly or not. `values`: by id.
-void mp_price_mark_used(const mp_mosaic_block_t *block, mp_price_value_t *values);
+MP_NODISCARD mp_status_t mp_price_mark_used(mp_arena_t *arena, const mp_mosaic_block_t *block,
+                                            mp_price_value_t *values);
 
 // Prices the vector ops of [first, end) of one block, as code number `code`; other ops are skipped.
 void mp_price_code(const mp_price_chip_t *chip, const mp_mosaic_op_t *first,

@@ -32,10 +32,16 @@ static mp_status_t price_grid_fetch(mp_price_grid_t *grid, const int64_t *step, 
   return NULL;
 }
 
-static void price_grid_await(mp_price_grid_t *grid, bool is_first) {
+// When the blocks that have been fetched so far are there.
+static double price_grid_due(const mp_price_grid_t *grid) {
+  double due = 0;
+  for (uint32_t w = 0; w < grid->num_windows; ++w) due = fmax(due, grid->windows[w].fetched);
+  return due;
+}
+
+static void price_grid_await(mp_price_grid_t *grid, double due, bool is_first) {
   const double before = grid->walk->wait;
-  for (uint32_t w = 0; w < grid->num_windows; ++w)
-    mp_price_wait(grid->walk, grid->windows[w].fetched);
+  mp_price_wait(grid->walk, due);
   if (!is_first) return;
   grid->fill += grid->walk->wait - before;
   grid->walk->wait = before;
@@ -82,8 +88,9 @@ static mp_status_t price_grid_step(mp_price_grid_t *grid, double overhead, bool 
   walk->now += overhead;
   walk->compute += overhead;
   walk->units[MP_PRICE_SCALAR] += overhead;
+  const double due = price_grid_due(grid);
   if (next != NULL) MP_RETURN_IF_ERROR(price_grid_fetch(grid, next, false));
-  price_grid_await(grid, is_first);
+  price_grid_await(grid, due, is_first);
   for (uint32_t d = 0; d < grid->rank; ++d)
     grid->main->slots[body->args[d].id] =
         (mp_price_slot_t){.is_known = true, .number = grid->step[d]};
@@ -129,7 +136,7 @@ mp_status_t mp_price_grid_run(mp_price_grid_t *grid) {
     MP_RETURN_IF_ERROR(price_grid_step(grid, overhead, done == 0, more ? next : NULL));
     memcpy(grid->step, next, sizeof(next));
     ++done;
-    if (more && grid->walk->evaluated > MP_PRICE_EVALUATIONS) {
+    if (++grid->walk->evaluated > MP_PRICE_EVALUATIONS && more) {
       price_grid_extrapolate(grid, done, all);
       return NULL;
     }

@@ -106,7 +106,7 @@ mp_status_t mp_price_prepare(mp_price_walk_t *walk, const mp_mosaic_func_t *func
   p.values = MP_ARENA_ARRAY(walk->arena, mp_price_value_t, func->num_values);
   mp_price_slot_t *slots = MP_ARENA_ARRAY(walk->arena, mp_price_slot_t, func->num_values);
   if (p.values == NULL || slots == NULL) return mp_status_out_of_memory();
-  mp_price_mark_used(func->body, p.values);
+  MP_RETURN_IF_ERROR(mp_price_mark_used(walk->arena, func->body, p.values));
   MP_RETURN_IF_ERROR(price_plan_block(&p, func->body, &plan));
   *out_func = &walk->funcs[walk->num_funcs++];
   **out_func = (mp_price_func_t){.func = func, .plan = plan, .slots = slots};

@@ -19,6 +19,11 @@ static bool price_scalar_is_integer(const mp_mosaic_value_t *value) {
 
 // ---- views ----
 
+// An offset so many strides on. Indices out of bounds may be any numbers.
+static int64_t price_scalar_move(int64_t offset, int64_t index, int64_t stride) {
+  return (int64_t)((uint64_t)offset + (uint64_t)index * (uint64_t)stride);
+}
+
 static void price_scalar_make_dense(mp_price_view_t *view) {
   int64_t stride = 1;
   for (uint32_t d = view->rank; d-- > 0;) {
@@ -69,7 +74,8 @@ static void price_scalar_slice(const mp_price_func_t *func, const mp_mosaic_op_t
   *out = *base;
   for (uint32_t d = 0; d < base->rank && d < num_indices && d < type->rank; ++d) {
     const mp_price_slot_t *index = price_scalar_operand(func, op, 1 + d);
-    if (index->is_known) out->offset += index->number * base->strides[d];
+    if (index->is_known)
+      out->offset = price_scalar_move(out->offset, index->number, base->strides[d]);
     out->has_offset = out->has_offset && index->is_known;
     out->dims[d] = type->dims[d];
     if (type->dims[d] != MP_MOSAIC_DYNAMIC) continue;
@@ -158,7 +164,7 @@ static bool price_scalar_element(const mp_price_func_t *func, const mp_mosaic_op
   for (uint32_t i = base + 1; i < op->num_operands && i - base - 1 < view->rank; ++i) {
     const mp_price_slot_t *index = price_scalar_operand(func, op, i);
     is_known = is_known && index->is_known;
-    at += index->number * view->strides[i - base - 1];
+    at = price_scalar_move(at, index->number, view->strides[i - base - 1]);
   }
   *out_at = at;
   return is_known && *out_object != NULL && at >= 0 && at < (*out_object)->count;
@@ -170,13 +176,7 @@ static void price_scalar_load(mp_price_func_t *func, const mp_mosaic_op_t *op) {
   func->slots[op->results[0].id].is_known = false;
   if (!price_scalar_is_integer(&op->results[0])) return;
   if (!price_scalar_element(func, op, 0, &object, &at)) return;
-  if (object->data != NULL) {
-    const int64_t element = object->is_splat ? 0 : at;
-    const char *data = (const char *)object->data + element * (int64_t)mp_dtype_size(object->dtype);
-    price_scalar_set(func, op, mp_mosaic_scalar_load(object->dtype, data));
-  } else if (object->cells != NULL && object->is_known[at]) {
-    price_scalar_set(func, op, object->cells[at]);
-  }
+  if (object->cells != NULL && object->is_known[at]) price_scalar_set(func, op, object->cells[at]);
 }
 
 static void price_scalar_store(mp_price_func_t *func, const mp_mosaic_op_t *op) {
@@ -185,10 +185,6 @@ static void price_scalar_store(mp_price_func_t *func, const mp_mosaic_op_t *op) 
   const mp_price_slot_t *value = price_scalar_operand(func, op, 0);
   const bool found = price_scalar_element(func, op, 1, &object, &at);
   if (object == NULL) return;
-  if (object->data != NULL) {  // it no longer has the operand's values
-    object->data = NULL;
-    object->cells = NULL;
-  }
   if (object->cells == NULL) return;
   if (!found) {
     memset(object->is_known, 0, (size_t)object->count * sizeof(*object->is_known));

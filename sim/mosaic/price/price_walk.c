@@ -175,13 +175,14 @@ static mp_status_t price_walk_for(mp_price_walk_t *walk, mp_price_func_t *func,
   const totals_t before = price_walk_totals(walk);
   price_walk_move(func, op->operands + 3, body->args + 1, carried);
   for (int64_t i = 0; i < rounds; ++i) {
-    if (walk->evaluated > MP_PRICE_EVALUATIONS && i > 0) {
+    if (++walk->evaluated > MP_PRICE_EVALUATIONS && i > 0) {
       price_walk_repeat(walk, &before, (double)(rounds - i) / (double)i);
       price_walk_forget(func, op->results, carried);
       return NULL;
     }
-    func->slots[body->args[0].id] =
-        (mp_price_slot_t){.is_known = begin.is_known, .number = begin.number + i * step};
+    func->slots[body->args[0].id] = (mp_price_slot_t){
+        .is_known = begin.is_known,
+        .number = (int64_t)((uint64_t)begin.number + (uint64_t)i * (uint64_t)step)};
     price_walk_overhead(walk, mp_price_core(walk->chip)->iteration);
     MP_RETURN_IF_ERROR(price_walk_plan(walk, func, node->parts[0]));
     price_walk_take(func, body, 0, body->args + 1, carried);
@@ -201,7 +202,7 @@ static mp_status_t price_walk_while(mp_price_walk_t *walk, mp_price_func_t *func
     const mp_price_slot_t condition = func->slots[before->last->operands[0]->id];
     price_walk_take(func, before, 1, after->args, after->num_args);
     if (is_guess || (condition.is_known && condition.number == 0)) break;
-    if (!condition.is_known || walk->evaluated > MP_PRICE_EVALUATIONS) {
+    if (!condition.is_known || ++walk->evaluated > MP_PRICE_EVALUATIONS) {
       is_guess = true;
       walk->is_guessed = true;
     }
@@ -223,7 +224,7 @@ static mp_status_t price_walk_call(mp_price_walk_t *walk, mp_price_func_t *func,
   const mp_mosaic_func_t *found =
       name == NULL ? NULL : mp_mosaic_find_func(walk->module, name->str);
   if (found == NULL || found->body->num_args != op->num_operands)
-    return mp_mosaic_op_error(op, MP_INVALID_ARGUMENT, "it calls a function that is not there");
+    return mp_mosaic_op_error(op, MP_INVALID_ARGUMENT, "it calls a function that does not exist");
   MP_RETURN_IF_ERROR(mp_price_prepare(walk, found, &called));
   for (uint32_t i = 0; i < op->num_operands; ++i)
     called->slots[found->body->args[i].id] = func->slots[op->operands[i]->id];

@@ -14,11 +14,9 @@ enum { MP_PRICE_MAX_RANK = 8, MP_PRICE_MAX_GRID = 16, MP_PRICE_SEMAPHORES = 64 }
 // Memory that views are of: an argument or an allocation.
 typedef struct {
   mp_dtype_t dtype;
-  const void *data;  // of a prefetched operand; NULL: other memory
-  bool is_splat;     // data has one element for all
-  int64_t count;     // elements of data or cells
-  int64_t *cells;    // of scalars that the kernel writes; NULL: nothing is known
-  bool *is_known;    // [count]
+  int64_t count;   // cells
+  int64_t *cells;  // of SMEM; NULL: nothing is known
+  bool *is_known;  // [count]
 } mp_price_object_t;
 
 typedef struct {

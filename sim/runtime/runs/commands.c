@@ -350,6 +350,20 @@ static mp_status_t (*const k_commands[])(exec_t *exec) = {
 #undef ROW
 };
 
+// Records how long a TPU kernel takes for the values of its operands, if these decide it.
+static void commands_note_kernel(mp_run_t *run, const mp_cmd_t *cmd) {
+  const mp_shape_run_t *shapes = run->shape_run;
+  const bool is_kernel = cmd->kind == MP_CMD_LAUNCH || (cmd->kind == MP_CMD_CALL && shapes != NULL);
+  if (run->path == NULL || cmd->control == 0 || !is_kernel) return;
+  for (uint32_t i = 0; i < cmd->num_operands; ++i) {
+    const bool is_known = shapes == NULL || mp_shape_run_has_operand(shapes, cmd, i);
+    run->inputs[i] = is_known ? mp_run_address(run, &cmd->operands[i]) : NULL;
+  }
+  const uint64_t time =
+      mp_model_program_kernel(run->executable->timed, cmd->control, run->inputs, cmd->num_operands);
+  if (time != 0) mp_path_add(run->path, cmd->control, time, 1);
+}
+
 mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step) {
   const mp_program_t *program = run->executable->program;
   exec_t exec = {.self = self, .run = run, .step = MP_STEP_GO_ON};
@@ -359,6 +373,7 @@ mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_ste
     exec.cmd = &program->commands[pc];
     MP_ASSERT((size_t)exec.cmd->kind < MP_COUNT_OF(k_commands));
     exec.next = pc + 1;
+    if (exec.cmd->control != 0) commands_note_kernel(run, exec.cmd);
     if (run->shape_run == NULL || !mp_shape_run_skips(run, pc, &exec.next)) {
       MP_RETURN_IF_ERROR(k_commands[exec.cmd->kind](&exec));
     }

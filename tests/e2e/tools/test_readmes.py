@@ -159,6 +159,8 @@ BY_HAND = {
    "MINIPOD_TOPOLOGY=v6e:1x1 MINIPOD_DUMP=dump tools/torch_tpu/databases.py run ops.jsonl"):
     "an hour, with the packages of tools/test --torch-tpu",
   ("tools/mosaic/README.md", "pip install flatbuffers"): "minutes; random/test_random_mosaic.py has a small corpus",
+  ("tools/mosaic/README.md", "oracle/bin/python tools/mosaic/price/record.py --chips v5e,v6e,7x"):
+    "libtpu, and minutes; model/test_kernel_price.py has small kernels",
   ("README.md", "tools/demo"): "sets up a machine; tools/test is what runs this test",
   ("README.md", "pip install '.[jax]'"): "builds a wheel: tools/roots.py does, test_wheel.py has a smaller one",
   (PAGES + "first_steps.md", "apt install gcc cmake ninja-build"): "packages: see test_packages",

@@ -76,8 +76,29 @@ static void replay_local_branch(const local_t *l, const mp_chip_flow_t *flow, ui
   }
 }
 
+// A kernel that runs so often: the path has its times, in picoseconds. What it does not say is the
+// time that the chip program has.
+static void replay_local_by_values(const local_t *l, const mp_chip_flow_t *flow, uint64_t times) {
+  mp_replay_t *replay = l->replay;
+  const uint32_t step = flow->blocks[0].step;
+  for (uint64_t left = times; left != 0;) {
+    uint64_t choice;
+    uint64_t count =
+        mp_replay_take(replay, l->logical, flow->step, flow->control, left, left, &choice);
+    if (count == 0) {
+      count = left;
+      choice = replay->chip_program->steps[step].time;
+    }
+    replay->books.counts[step] += count;
+    mp_replay_work(replay, l->logical, step, count * choice);
+    left -= count;
+  }
+}
+
 static void replay_local_flow(const local_t *l, const mp_chip_flow_t *flow, uint64_t times) {
-  if (flow->is_loop) {
+  if (flow->is_by_values) {
+    replay_local_by_values(l, flow, times);
+  } else if (flow->is_loop) {
     replay_local_loop(l, flow, times);
   } else {
     replay_local_branch(l, flow, times);
