@@ -18,13 +18,22 @@ typedef struct mp_talk_s {
   const mp_kernel_t *kernel;
 } mp_talk_t;
 
+// Writes a message to memory of its size, 64-byte aligned.
+typedef mp_status_t (*mp_talk_write_t)(const void *message, void *out_data);
+
 // The launch, as a talk sees it. It outlives the talk.
 typedef struct {
   void *context;
   uint32_t num_devices;   // of the program; they are numbered replica by replica
   const uint32_t *names;  // [num_devices] for messages
-  // A device that waits may go on now. The caller holds no lock. Thread-safe.
+  // A device that waits may go on now. The caller holds no lock. Thread-safe, like the next two.
   void (*wake)(void *context, uint32_t device);
+  // Whether the device is in another process: it never enters here, and gets messages.
+  bool (*is_far)(void *context, uint32_t device);
+  // Sends a message to such a device, where `deliver` gets it when the device is inside. Does not
+  // wait. is_lasting: it is dropped without an error if the device has left.
+  mp_status_t (*send)(void *context, uint32_t device, bool is_lasting, mp_talk_write_t write,
+                      const void *message, size_t bytes);
 } mp_talk_link_t;
 
 // What a kernel that communicates has in place of `run`. Thread-safe; the functions for one device
@@ -43,6 +52,9 @@ typedef struct mp_talk_ops_s {
   mp_status_t (*go_on)(mp_talk_t *talk, uint32_t device, bool *out_waits);
   // Whether what the device waited for when it returned has happened. Takes no lock but the talk's.
   bool (*may_go_on)(mp_talk_t *talk, uint32_t device);
+  // A message from a device of another process has come for this one, which is inside. Called
+  // between two calls of go_on, by the same thread.
+  mp_status_t (*deliver)(mp_talk_t *talk, uint32_t device, const void *data, size_t bytes);
   void (*leave)(mp_talk_t *talk, uint32_t device);
   // Appends where and for what a device waits: "kernel 'ring', grid step (0), ...".
   void (*describe)(mp_talk_t *talk, uint32_t device, mp_strbuf_t *out);

@@ -119,6 +119,14 @@ static bool mosaic_talk_may_go_on(mp_talk_t *base, uint32_t device) {
   return mp_mosaic_peers_may_go_on(((mosaic_talk_t *)base)->peers, device);
 }
 
+static mp_status_t mosaic_talk_deliver(mp_talk_t *base, uint32_t device, const void *data,
+                                       size_t bytes) {
+  const mosaic_talk_t *talk = (const mosaic_talk_t *)base;
+  mp_status_t status = mp_mosaic_message_take(talk->peers, device, data, bytes);
+  return status == NULL ? NULL
+                        : mp_status_annotate(status, "kernel '%s'", mosaic_talk_kernel(talk)->name);
+}
+
 static void mosaic_talk_leave(mp_talk_t *base, uint32_t device) {
   mosaic_talk_t *talk = (mosaic_talk_t *)base;
   mp_mosaic_peers_leave(talk->peers, device);
@@ -166,6 +174,7 @@ static const mp_talk_ops_t k_mosaic_talk = {
     .enter = mosaic_talk_enter,
     .go_on = mosaic_talk_go_on,
     .may_go_on = mosaic_talk_may_go_on,
+    .deliver = mosaic_talk_deliver,
     .leave = mosaic_talk_leave,
     .describe = mosaic_talk_describe,
 };

@@ -122,26 +122,38 @@ static bool mosaic_peers_is_in_part(const mp_mosaic_peers_t *peers, const mp_mos
   return address >= peer->part && address < peer->part + peers->part_bytes;
 }
 
-mp_status_t mp_mosaic_peers_reach(mp_mosaic_peers_t *peers, uint32_t own, uint32_t device,
-                                  const mp_mosaic_view_t *view, mp_mosaic_view_t *out_view) {
-  const mp_mosaic_peer_t *here = &peers->peers[own], *there = &peers->peers[device];
+mp_status_t mp_mosaic_peers_spot(const mp_mosaic_peers_t *peers, uint32_t device,
+                                 const mp_mosaic_view_t *view, mp_mosaic_spot_t *out_spot) {
+  const mp_mosaic_peer_t *peer = &peers->peers[device];
   mp_lock_assert_held(&peers->lock);
-  const bool is_arg = view->root < peers->num_args;
-  mp_mosaic_view_t reached = *view;
-  if (view->root == MP_MOSAIC_BARRIER) {
-    reached.base = (char *)(uintptr_t)&there->barrier;
-  } else if (mosaic_peers_is_in_part(peers, here, view->base)) {
-    reached.base = there->part + (view->base - here->part);
-  } else if (is_arg) {
-    reached.base = there->args[view->root].base + (view->base - here->args[view->root].base);
-  } else {
+  mp_mosaic_spot_t spot = {.root = view->root};
+  if (view->root < peers->num_args) spot.block = peer->args[view->root].block;
+  spot.is_in_part = mosaic_peers_is_in_part(peers, peer, view->base);
+  if (spot.is_in_part) {
+    spot.offset = view->base - peer->part;
+  } else if (view->root < peers->num_args) {
+    spot.offset = view->base - peer->args[view->root].base;
+  } else if (view->root != MP_MOSAIC_BARRIER) {
     return mp_status_make(MP_INTERNAL, "memory that other devices cannot reach");
   }
-  if (is_arg && here->args[view->root].block != there->args[view->root].block) {
+  *out_spot = spot;
+  return NULL;
+}
+
+mp_status_t mp_mosaic_peers_find(const mp_mosaic_peers_t *peers, uint32_t device,
+                                 const mp_mosaic_spot_t *spot, char **out_address) {
+  mp_mosaic_peer_t *peer = &peers->peers[device];
+  mp_lock_assert_held(&peers->lock);
+  const mp_mosaic_arg_t *arg = spot->root < peers->num_args ? &peer->args[spot->root] : NULL;
+  if (arg != NULL && arg->block != spot->block) {
     return mp_status_make(MP_UNIMPLEMENTED,
                           "argument %u of the kernel is another block of its array on device %u",
-                          view->root, peers->link.names[device]);
+                          spot->root, peers->link.names[device]);
   }
-  *out_view = reached;
+  if (spot->root == MP_MOSAIC_BARRIER) {
+    *out_address = (char *)&peer->barrier;
+  } else {
+    *out_address = (spot->is_in_part ? peer->part : arg->base) + spot->offset;
+  }
   return NULL;
 }

@@ -34,6 +34,15 @@ typedef struct {
   uint32_t peer;
 } mp_mosaic_wait_t;
 
+// A place that is the same on all devices: in the memory of a run, in an argument's array, or the
+// semaphore for barriers.
+typedef struct {
+  uint32_t root;  // as in views
+  bool is_in_part;
+  int64_t offset;
+  uint64_t block;  // of the argument; 0: no argument
+} mp_mosaic_spot_t;
+
 // Where an argument is. Blocks of arrays move from step to step; `block` is then a hash of their
 // index.
 typedef struct {
@@ -90,10 +99,25 @@ void mp_mosaic_peers_set_wait(mp_mosaic_peers_t *peers, uint32_t device, mp_mosa
 // Adds to a semaphore of the device. True: the caller must wake it, without the lock.
 bool mp_mosaic_peers_signal(mp_mosaic_peers_t *peers, uint32_t device, int64_t *semaphore,
                             int64_t count);
-// What is at the same place on another device, which is inside, or has only to have barriers.
-MP_NODISCARD mp_status_t mp_mosaic_peers_reach(mp_mosaic_peers_t *peers, uint32_t own,
-                                               uint32_t device, const mp_mosaic_view_t *view,
-                                               mp_mosaic_view_t *out_view);
+// Where the view begins on a device that is inside, and the address of such a spot on another one,
+// which is inside, too, or of which only the semaphore for barriers is wanted.
+MP_NODISCARD mp_status_t mp_mosaic_peers_spot(const mp_mosaic_peers_t *peers, uint32_t device,
+                                              const mp_mosaic_view_t *view,
+                                              mp_mosaic_spot_t *out_spot);
+MP_NODISCARD mp_status_t mp_mosaic_peers_find(const mp_mosaic_peers_t *peers, uint32_t device,
+                                              const mp_mosaic_spot_t *spot, char **out_address);
+
+// ---- mosaic_message.c ----
+
+// Copies `from` (NULL: nothing) to what is `to` here, on a device of another process, and adds to
+// its semaphore. No lock is held.
+MP_NODISCARD mp_status_t mp_mosaic_message_send(mp_mosaic_state_t *state, uint32_t device,
+                                                const mp_mosaic_view_t *from,
+                                                const mp_mosaic_view_t *to,
+                                                const mp_mosaic_view_t *semaphore, int64_t count);
+// Does what the message says, on a device that is inside and does not run now.
+MP_NODISCARD mp_status_t mp_mosaic_message_take(mp_mosaic_peers_t *peers, uint32_t device,
+                                                const void *data, size_t bytes);
 
 // ---- mosaic_remote.c ----
 

@@ -41,6 +41,21 @@ static void mosaic_remote_wake(const mp_mosaic_peers_t *peers, uint32_t device) 
   peers->link.wake(peers->link.context, device);
 }
 
+// Under the lock: what is `view` here, on a device that can be reached.
+static mp_status_t mosaic_remote_reach(const mp_mosaic_state_t *state, uint32_t device,
+                                       const mp_mosaic_view_t *view, mp_mosaic_view_t *out_view) {
+  mp_mosaic_spot_t spot;
+  mp_mosaic_view_t there = *view;
+  MP_RETURN_IF_ERROR(mp_mosaic_peers_spot(state->peers, state->device, view, &spot));
+  MP_RETURN_IF_ERROR(mp_mosaic_peers_find(state->peers, device, &spot, &there.base));
+  *out_view = there;
+  return NULL;
+}
+
+static bool mosaic_remote_is_far(const mp_mosaic_state_t *state, uint32_t device) {
+  return state->peers->link.is_far(state->peers->link.context, device);
+}
+
 // ---- signals ----
 
 // Under the lock: adds to the device's semaphore that is `semaphore` here.
@@ -48,7 +63,7 @@ static mp_status_t mosaic_remote_add(mp_mosaic_state_t *state, uint32_t device,
                                      const mp_mosaic_view_t *semaphore, int64_t count,
                                      bool *out_wakes) {
   mp_mosaic_view_t there;
-  MP_RETURN_IF_ERROR(mp_mosaic_peers_reach(state->peers, state->device, device, semaphore, &there));
+  MP_RETURN_IF_ERROR(mosaic_remote_reach(state, device, semaphore, &there));
   *out_wakes = mp_mosaic_peers_signal(state->peers, device, (int64_t *)there.base, count);
   return NULL;
 }
@@ -60,6 +75,9 @@ static mp_status_t mosaic_remote_signal(const mp_mosaic_instruction_t *in, mp_mo
   bool wakes = false;
   uint32_t device = 0;
   MP_RETURN_IF_ERROR(mosaic_remote_device(in, state, &device));
+  if (mosaic_remote_is_far(state, device)) {
+    return mp_mosaic_message_send(state, device, NULL, NULL, semaphore, state->registers[in->a]);
+  }
   mp_lock(&state->peers->lock);
   if (semaphore->root != MP_MOSAIC_BARRIER) {
     status = mosaic_remote_is_inside(state, device, out_blocks);
@@ -83,7 +101,7 @@ static mp_status_t mosaic_remote_copy(const mp_mosaic_instruction_t *in, mp_mosa
   mp_lock(&peers->lock);
   mp_status_t status = mosaic_remote_is_inside(state, device, out_blocks);
   if (status == NULL && !*out_blocks) {
-    status = mp_mosaic_peers_reach(peers, state->device, device, &state->views[in->b], &there);
+    status = mosaic_remote_reach(state, device, &state->views[in->b], &there);
   }
   mp_unlock(&peers->lock);
   if (status == NULL && !*out_blocks) status = mp_mosaic_view_copy(&there, &state->views[in->a]);
@@ -91,27 +109,45 @@ static mp_status_t mosaic_remote_copy(const mp_mosaic_instruction_t *in, mp_mosa
   return status;
 }
 
+static mp_status_t mosaic_remote_arrive(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state,
+                                        uint32_t device) {
+  mp_mosaic_peers_t *peers = state->peers;
+  const mp_mosaic_view_t *views = state->views;
+  bool blocks = false, wakes = false;
+  mp_lock(&peers->lock);
+  mp_status_t status = mosaic_remote_is_inside(state, device, &blocks);
+  if (status == NULL) {
+    status = mosaic_remote_add(state, device, &views[in->c], mp_mosaic_async_bytes(&views[in->b]),
+                               &wakes);
+  }
+  mp_unlock(&peers->lock);
+  if (wakes) mosaic_remote_wake(peers, device);
+  return status;
+}
+
 static mp_status_t mosaic_remote_dma(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state,
                                      bool *out_blocks) {
-  mp_mosaic_peers_t *peers = state->peers;
   const mp_mosaic_view_t *views = state->views;
   const int64_t bytes = mp_mosaic_async_bytes(&views[in->b]);
   uint32_t device = 0;
   int64_t *sent = NULL;
-  bool wakes = false;
   MP_RETURN_IF_ERROR(mosaic_remote_device(in, state, &device));
   if (in->out != MP_MOSAIC_NONE) {
     MP_RETURN_IF_ERROR(mp_mosaic_async_semaphore(&views[in->out], &sent));
   }
-  MP_RETURN_IF_ERROR(mosaic_remote_copy(in, state, device, out_blocks));
-  if (*out_blocks) return NULL;
-  mp_lock(&peers->lock);
-  mp_status_t status = mosaic_remote_is_inside(state, device, out_blocks);
-  if (status == NULL) status = mosaic_remote_add(state, device, &views[in->c], bytes, &wakes);
-  if (status == NULL && sent != NULL) *sent += bytes;
-  mp_unlock(&peers->lock);
-  if (wakes) mosaic_remote_wake(peers, device);
-  return status;
+  if (mosaic_remote_is_far(state, device)) {
+    MP_RETURN_IF_ERROR(
+        mp_mosaic_message_send(state, device, &views[in->a], &views[in->b], &views[in->c], bytes));
+  } else {
+    MP_RETURN_IF_ERROR(mosaic_remote_copy(in, state, device, out_blocks));
+    if (*out_blocks) return NULL;
+    MP_RETURN_IF_ERROR(mosaic_remote_arrive(in, state, device));
+  }
+  if (sent == NULL) return NULL;
+  mp_lock(&state->peers->lock);
+  *sent += bytes;
+  mp_unlock(&state->peers->lock);
+  return NULL;
 }
 
 // ---- this device ----

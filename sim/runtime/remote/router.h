@@ -41,6 +41,10 @@ typedef enum {
   // The operands of a send op. key[2]: the channel; key[3]: number of operands | their types << 32;
   // words[1]: source, words[2]: target (logical numbers). Bytes: the operands (mailbox.h).
   MP_PACKET_MESSAGE,
+  // A message of a kernel that communicates (sessions/talks.h). key[2]: the hash of program,
+  // command, round and receiver; key[3]: the round; words[1]: the receiver (logical number),
+  // words[2]: the command. The place is 1 if the message is dropped when its receiver has left.
+  MP_PACKET_TALK,
   // The launch has failed. words[1]: the status code. Bytes: the text, if there was memory for it.
   MP_PACKET_POISON,
   // All participants of the sender are done.

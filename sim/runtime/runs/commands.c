@@ -228,9 +228,11 @@ static mp_status_t commands_do_recv(exec_t *exec) {
 static mp_status_t commands_do_talk(exec_t *exec) {
   mp_run_t *run = exec->run;
   if (run->talk == NULL) {
+    const mp_talk_call_t call = {
+        .kernel = exec->cmd->kernel, .program = run->executable->digest, .number = exec->next - 1};
     mp_run_resolve(run, exec->cmd);
-    MP_RETURN_IF_ERROR(mp_session_enter_talk(run->session, exec->cmd->kernel, run->logical,
-                                             run->inputs, run->outputs, &run->talk));
+    MP_RETURN_IF_ERROR(mp_session_enter_talk(run->session, &call, run->logical, run->inputs,
+                                             run->outputs, &run->talk));
   }
   run->pc = exec->next - 1;  // before it parks: another thread may resume the run at once
   mp_arrived_t arrived;

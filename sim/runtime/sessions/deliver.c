@@ -8,6 +8,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/table.h"
 #include "sim/runtime/sessions/session_impl.h"
+#include "sim/runtime/sessions/talks.h"
 
 // True when the caller should continue the remote collective itself. If there are several, workers
 // can do some at the same time.
@@ -96,10 +97,16 @@ static void deliver_take_answer(mp_session_t *session, mp_packet_t *packet,
   session->peers->answers[i] = packet;
 }
 
+static void deliver_take_talk(mp_session_t *session, mp_packet_t *packet,
+                              mp_device_list_t *resumed) {
+  mp_session_take_talk_packet(session, packet, resumed);
+}
+
 // The handler of each kind of packet.
 #define PACKETS(X)    \
   X(PAYLOAD, payload) \
   X(MESSAGE, message) \
+  X(TALK, talk)       \
   X(POISON, poison)   \
   X(LEAVE, leave)     \
   X(DISPUTE, payload) \

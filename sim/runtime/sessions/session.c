@@ -225,7 +225,7 @@ static bool session_may_be_moved(const mp_session_t *session) {
   for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
   }
-  return false;
+  return mp_session_talks_miss(session, -1);
 }
 
 // True when a participant waits for a process that has left the launch.

@@ -160,6 +160,8 @@ struct mp_session_s {
   mp_rendezvous_t rendezvous;       // meetings that lack participants of this process
   mp_mailbox_t mailbox;             // messages not received yet, receivers that wait
   struct mp_session_talk_s *talks;  // those in which participants are (talks.h)
+  struct mp_talk_rounds_s *talk_rounds;  // by command
+  mp_packet_list_t talk_packets;         // of other processes, for participants in talks
   // [num_participants] for participants ACTIVE or PARKED: the runs, borrowed and opaque, and their
   // devices (or side streams).
   mp_run_t **runs;

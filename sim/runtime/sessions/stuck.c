@@ -163,7 +163,7 @@ mp_status_t mp_session_describe_stuck(const mp_session_t *session) {
   stuck_collect(session, &places);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  mp_session_describe_talks(session, &text);
+  mp_session_describe_stuck_talks(session, &text);
   if (text.size != 0 && places.num_places != 0) mp_strbuf_puts(&text, "; ");
   if (text.size == 0 || places.num_places != 0) stuck_print(&text, session, &places);
   mp_status_t status = mp_strbuf_status(&text);
@@ -215,7 +215,7 @@ bool mp_session_misses_rank(const mp_session_t *session, uint32_t rank) {
   for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (session->peers->ranks_of[r->source] == rank) return true;
   }
-  return false;
+  return mp_session_talks_miss(session, rank);
 }
 
 bool mp_session_waits_for_peers(const mp_session_t *session) {
@@ -226,7 +226,7 @@ bool mp_session_waits_for_peers(const mp_session_t *session) {
   for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
   }
-  return false;
+  return mp_session_talks_miss(session, -1);
 }
 
 static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, places_t *p) {
@@ -238,6 +238,7 @@ static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, pl
     mp_strbuf_puts(out, count == 1 ? " waits at " : " wait at ");
     stuck_print_place(out, p->places[i].collective);
   }
+  mp_session_describe_talks(session, p->num_places == 0 ? "" : "; ", out);
   stuck_print_caller(out, session, begin);
 }
 

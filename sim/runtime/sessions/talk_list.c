@@ -1,11 +1,11 @@
-// The talks of a session: their release, and messages about them.
+// The talks of a session: their release, waits in them, and messages about them.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/sessions/talks.h"
 
 void mp_session_release_talk(mp_session_talk_t *talk) {
-  talk->kernel->talk->release(talk->talk);
+  talk->call.kernel->talk->release(talk->talk);
   mp_free(talk);
 }
 
@@ -14,6 +14,29 @@ void mp_session_release_talks(mp_session_t *session) {
     session->talks = talk->next;
     mp_session_release_talk(talk);
   }
+  for (mp_talk_rounds_t *rounds; (rounds = session->talk_rounds) != NULL;) {
+    session->talk_rounds = rounds->next;
+    mp_free(rounds);
+  }
+  mp_packet_list_clear(&session->talk_packets);
+}
+
+static bool talk_list_waits(const mp_session_t *session) {
+  for (const mp_session_talk_t *talk = session->talks; talk != NULL; talk = talk->next) {
+    for (uint32_t i = 0; i < session->num_participants; ++i) {
+      if (talk->states[i] == MP_TALK_WAITS) return true;
+    }
+  }
+  return false;
+}
+
+bool mp_session_talks_miss(const mp_session_t *session, int64_t rank) {
+  if (session->peers == NULL || !talk_list_waits(session)) return false;
+  for (uint32_t i = 0; i < session->num_participants; ++i) {
+    if (session->states[i] != MP_PARTICIPANT_REMOTE) continue;
+    if (rank < 0 || session->peers->ranks_of[i] == rank) return true;
+  }
+  return false;
 }
 
 // ---- Texts ----
@@ -37,20 +60,24 @@ static void talk_list_print_done(const mp_session_t *session, mp_strbuf_t *out) 
   mp_strbuf_puts(out, count == 1 ? " has ended" : " have ended");
 }
 
-void mp_session_describe_talks(const mp_session_t *session, mp_strbuf_t *out) {
+void mp_session_describe_talks(const mp_session_t *session, const char *words, mp_strbuf_t *out) {
   mp_lock_assert_held(&session->lock);
   uint32_t count = 0;
   for (const mp_session_talk_t *talk = session->talks; talk != NULL; talk = talk->next) {
     for (uint32_t i = 0; i < session->num_participants; ++i) {
       if (talk->states[i] != MP_TALK_WAITS) continue;
       if (++count > TALK_LIST_MOST_SHOWN) continue;
-      mp_strbuf_printf(out, "%sdevice %" PRIu32 " waits in ",
-                       count == 1 ? "kernels are stuck: " : "; ", session->names[i]);
-      talk->kernel->talk->describe(talk->talk, i, out);
+      mp_strbuf_printf(out, "%sdevice %" PRIu32 " waits in ", count == 1 ? words : "; ",
+                       session->names[i]);
+      talk->call.kernel->talk->describe(talk->talk, i, out);
     }
   }
   if (count > TALK_LIST_MOST_SHOWN) {
     mp_strbuf_printf(out, "; %" PRIu32 " more devices wait", count - TALK_LIST_MOST_SHOWN);
   }
-  if (count != 0) talk_list_print_done(session, out);
+}
+
+void mp_session_describe_stuck_talks(const mp_session_t *session, mp_strbuf_t *out) {
+  mp_session_describe_talks(session, "kernels are stuck: ", out);
+  if (talk_list_waits(session)) talk_list_print_done(session, out);
 }

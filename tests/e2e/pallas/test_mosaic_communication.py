@@ -1,5 +1,9 @@
 """Kernels that communicate: remote DMAs, signals and barriers between the devices of a program."""
 
+import subprocess
+import sys
+import textwrap
+
 import pytest
 import scenario
 
@@ -36,6 +40,49 @@ def test_they_compute_what_collectives_do(pod):
     vmem = dict(in_specs=[pl.BlockSpec(memory_space=pltpu.VMEM)], out_specs=pl.BlockSpec(memory_space=pltpu.VMEM))
     same(lambda x: permute(x, **vmem), to(1), (8 * n, 128), np.float32)
     """, **pod)
+
+
+TWO = """
+    mesh, rng = line(), np.random.default_rng(0)
+    n = len(mesh.devices)
+    sharding = jax.NamedSharding(mesh, jax.P("x"))
+    def make(x): return jax.make_array_from_callback(x.shape, sharding, lambda i: x[i])
+    def same(f, g, shape, dtype, out=jax.P("x")):
+      x = make(rng.integers(-64, 64, shape).astype(dtype))
+      for _ in range(3):
+        y, z = on(mesh, f, out)(x), on(mesh, g, out)(x)
+        for one, other in zip(y.addressable_shards, z.addressable_shards):
+          np.testing.assert_array_equal(np.asarray(one.data), np.asarray(other.data))
+    shift = lambda x: lax.ppermute(x, "x", [(i, (i + 1) % n) for i in range(n)])
+    same(all_gather, lambda x: lax.all_gather(x, "x", tiled=True), (8 * n, 128), np.float32, jax.P(None))
+    same(reduce_scatter, lambda x: lax.psum_scatter(x, "x", tiled=True), (8 * n * n, 128), np.float32)
+    same(all_to_all, lambda x: lax.all_to_all(x, "x", 0, 0, tiled=True), (8 * n * n, 128), np.int32)
+    rounds = lambda f: lambda x: lax.fori_loop(0, 20, lambda i, x: f(x) + i, x)
+    same(rounds(permute), rounds(shift), (8 * n, 128), np.float32)
+    def lonely(x, o):
+      me, left, right = neighbors()
+      barrier = pltpu.get_barrier_semaphore()
+      @pl.when(me != 2)
+      def _(): pl.semaphore_signal(barrier, 1, device_id=right, **ID)
+      pl.semaphore_wait(barrier, 1)
+    f = on(mesh, lambda x: call(lonely, x, collective_id=1)(x))
+    try:
+      jax.block_until_ready(f(make(np.ones((32, 128), np.float32))))
+    except jax.errors.JaxRuntimeError as error:
+      print(error)
+    print("process", jax.process_index(), "is done")
+"""
+
+
+def test_two_processes(tmp_path):
+  script = tmp_path / "two.py"
+  script.write_text(PRELUDE + textwrap.dedent(TWO))
+  env = scenario.environment(None, MINIPOD_TOPOLOGY="v6e:2x2", MINIPOD_MOSAIC=1)
+  done = subprocess.run([sys.executable, "-m", "minipod", "run", "-n", "2", "--no-prefix", str(script)], env=env,
+                        capture_output=True, text=True, timeout=120, check=False)
+  assert done.returncode == 0, done.stderr
+  assert "process 0 is done" in done.stdout and "process 1 is done" in done.stdout, done.stdout
+  assert "device 3 waits in kernel 'lonely', grid step ()" in done.stdout, done.stdout
 
 
 def test_they_meet_once_per_round_of_a_loop():

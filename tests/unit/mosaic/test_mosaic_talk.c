@@ -39,10 +39,32 @@ typedef struct {
   const mp_talk_ops_t *ops;
   float *x[2], *y[2];
   uint32_t woken;  // bits
+  // Device 1 - `here` is in another process if `is_apart`; the last message for it.
+  bool is_apart;
+  uint32_t here;
+  char *message;
+  size_t bytes;
+  bool is_lasting;
 } duet_t;
 
 static void duet_wake(void *context, uint32_t device) {
   ((duet_t *)context)->woken |= 1u << device;
+}
+
+static bool duet_is_far(void *context, uint32_t device) {
+  const duet_t *duet = context;
+  return duet->is_apart && device != duet->here;
+}
+
+static mp_status_t duet_send(void *context, uint32_t device, bool is_lasting, mp_talk_write_t write,
+                             const void *message, size_t bytes) {
+  duet_t *duet = context;
+  assert_int_equal(device, 1 - duet->here);
+  assert_null(duet->message);
+  duet->message = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+  duet->bytes = bytes;
+  duet->is_lasting = is_lasting;
+  return write(message, duet->message);
 }
 
 static void duet_begin(duet_t *duet, const char *text) {
@@ -54,7 +76,7 @@ static void duet_begin(duet_t *duet, const char *text) {
   assert_ok(bench_compile(&duet->bench, text));
   duet->ops = duet->bench.kernel->talk;
   assert_non_null(duet->ops);
-  const mp_talk_link_t link = {duet, 2, names, duet_wake};
+  const mp_talk_link_t link = {duet, 2, names, duet_wake, duet_is_far, duet_send};
   assert_ok(duet->ops->create(duet->bench.kernel, &link, &duet->talk));
   for (int d = 0; d < 2; ++d) {
     duet->x[d] = counting(COUNT);
@@ -154,6 +176,52 @@ static void test_a_device_that_has_left_is_not_written(void **state) {
   duet_end(&duet);
 }
 
+// Gives the message of one process to the device of the other one.
+static void duet_pass_on(duet_t *from, duet_t *to) {
+  assert_non_null(from->message);
+  assert_ok(to->ops->deliver(to->talk, to->here, from->message, from->bytes));
+  free(from->message);
+  from->message = NULL;
+}
+
+static void test_devices_of_two_processes(void **state) {
+  (void)state;
+  duet_t duets[2];
+  for (uint32_t d = 0; d < 2; ++d) {
+    duet_begin(&duets[d], TALK_MODULE(OTHER BARRIER SIGNAL AWAIT SEND WAIT("%s") WAIT("%r")));
+    duets[d].is_apart = true;
+    duets[d].here = d;
+    duet_enter(&duets[d], d);
+    assert_true(duet_waits(&duets[d], d));
+    assert_true(duets[d].is_lasting);
+  }
+  for (int d = 0; d < 2; ++d) duet_pass_on(&duets[1 - d], &duets[d]);
+  for (uint32_t d = 0; d < 2; ++d) {
+    assert_true(duet_waits(&duets[d], d));
+    duet_check_wait(&duets[d], d, "the semaphore of argument 3 of the kernel is 0");
+    assert_false(duets[d].is_lasting);
+  }
+  for (int d = 0; d < 2; ++d) duet_pass_on(&duets[1 - d], &duets[d]);
+  for (uint32_t d = 0; d < 2; ++d) {
+    assert_false(duet_waits(&duets[d], d));
+    duets[d].ops->leave(duets[d].talk, d);
+    assert_memory_equal(duets[d].y[d], duets[d].x[1 - d], COUNT * 4);
+    duet_end(&duets[d]);
+  }
+}
+
+static void test_messages_of_another_size(void **state) {
+  (void)state;
+  duet_t duet;
+  char message[1024] = {0};
+  duet_begin(&duet, TALK_MODULE(OTHER SEND));
+  duet_enter(&duet, 0);
+  assert_status(duet.ops->deliver(duet.talk, 0, message, 3), MP_INVALID_ARGUMENT, "3 bytes");
+  assert_status(duet.ops->deliver(duet.talk, 0, message, 1000), MP_INVALID_ARGUMENT, "1000 bytes");
+  duet.ops->leave(duet.talk, 0);
+  duet_end(&duet);
+}
+
 static void test_no_such_device(void **state) {
   (void)state;
   duet_t duet;
@@ -183,6 +251,8 @@ int main(void) {
       cmocka_unit_test(test_a_device_waits_until_its_peer_comes),
       cmocka_unit_test(test_a_barrier_counts_early_signals),
       cmocka_unit_test(test_a_device_that_has_left_is_not_written),
+      cmocka_unit_test(test_devices_of_two_processes),
+      cmocka_unit_test(test_messages_of_another_size),
       cmocka_unit_test(test_no_such_device),
       cmocka_unit_test(test_it_cannot_run_alone),
   };

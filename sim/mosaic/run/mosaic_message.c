@@ -1,0 +1,76 @@
+// Remote DMAs and signals to devices of other processes: what they do there, as bytes.
+#include <string.h>
+
+#include "sim/kernels/shape.h"
+#include "sim/mosaic/run/mosaic_peers.h"
+#include "sim/mosaic/run/mosaic_view.h"
+
+// The elements to copy follow, at mp_round_up_64(sizeof(header_t)).
+typedef struct {
+  uint64_t bytes;         // of the elements; 0: a signal
+  mp_mosaic_view_t view;  // its base is not set
+  mp_mosaic_spot_t target, semaphore;
+  int64_t count;  // that is added to the semaphore
+} header_t;
+
+typedef struct {
+  header_t header;
+  const mp_mosaic_view_t *from;  // NULL: a signal
+} message_t;
+
+static mp_status_t mosaic_message_write(const void *context, void *out_data) {
+  const message_t *message = context;
+  char *data = out_data;
+  memcpy(data, &message->header, sizeof(message->header));
+  if (message->from == NULL) return NULL;
+  return mp_mosaic_view_read(message->from, data + mp_round_up_64(sizeof(header_t)));
+}
+
+mp_status_t mp_mosaic_message_send(mp_mosaic_state_t *state, uint32_t device,
+                                   const mp_mosaic_view_t *from, const mp_mosaic_view_t *to,
+                                   const mp_mosaic_view_t *semaphore, int64_t count) {
+  mp_mosaic_peers_t *peers = state->peers;
+  message_t message = {.from = from, .header.count = count};
+  header_t *header = &message.header;
+  mp_lock(&peers->lock);
+  mp_status_t status = mp_mosaic_peers_spot(peers, state->device, semaphore, &header->semaphore);
+  if (status == NULL && from != NULL) {
+    status = mp_mosaic_peers_spot(peers, state->device, to, &header->target);
+  }
+  mp_unlock(&peers->lock);
+  MP_RETURN_IF_ERROR(status);
+  if (from != NULL) {
+    header->view = *to;
+    header->view.base = NULL;
+    header->bytes = (uint64_t)(mp_mosaic_view_count(to) * to->element);
+  }
+  return peers->link.send(peers->link.context, device, semaphore->root == MP_MOSAIC_BARRIER,
+                          mosaic_message_write, &message,
+                          mp_round_up_64(sizeof(*header)) + (size_t)header->bytes);
+}
+
+mp_status_t mp_mosaic_message_take(mp_mosaic_peers_t *peers, uint32_t device, const void *data,
+                                   size_t bytes) {
+  const char *elements = (const char *)data + mp_round_up_64(sizeof(header_t));
+  header_t header;
+  char *semaphore = NULL;
+  if (bytes < mp_round_up_64(sizeof(header))) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a message of %zu bytes", bytes);
+  }
+  memcpy(&header, data, sizeof(header));
+  if (header.bytes != bytes - mp_round_up_64(sizeof(header))) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "a message of %zu bytes", bytes);
+  }
+  mp_lock(&peers->lock);
+  mp_status_t status = mp_mosaic_peers_find(peers, device, &header.semaphore, &semaphore);
+  if (status == NULL && header.bytes != 0) {
+    status = mp_mosaic_peers_find(peers, device, &header.target, &header.view.base);
+  }
+  mp_unlock(&peers->lock);
+  if (status == NULL && header.bytes != 0) status = mp_mosaic_view_write(&header.view, elements);
+  MP_RETURN_IF_ERROR(status);
+  mp_lock(&peers->lock);
+  (void)mp_mosaic_peers_signal(peers, device, (int64_t *)semaphore, header.count);
+  mp_unlock(&peers->lock);
+  return NULL;
+}
