@@ -338,8 +338,7 @@ def main() -> int:
            *compared_compilers(root)]
   if args.objects is not None:
     import layers_objects  # only here: the tables above serve scripts in other folders, too
-    build = args.objects if args.objects.is_dir() else args.objects.parent  # or a file of the build
-    wrong += layers_objects.findings(root, build.resolve(), KNOWS)
+    wrong += layers_objects.findings(root, args.objects.resolve(), KNOWS)
   for finding in wrong:
     print(finding)
   files = sum(len(files_of(root, room)) for room in KNOWS)
