@@ -340,7 +340,7 @@ static const row_t k_rows[] = {
     {parked_one_has_no_run, "has_run == (run != NULL)"},
     {parked_one_is_remote, "state != MP_PARTICIPANT_REMOTE"},
     {poison_without_error, "(session->error != NULL) == mp_session_is_poisoned(session)"},
-    {error_with_open_meeting, "num_meeting == 0"},
+    {error_with_open_meeting, "num_meeting + num_receiving + num_talking == 0"},
     {nobody_holds_the_session, "atomic_load(&session->references) > 0"},
     {meeting_counts_wrong, "num_arrived == meeting->num_arrived"},
     {meeting_is_complete_and_open, "num_arrived < meeting->num_needed"},
