@@ -140,3 +140,19 @@ def permute(x, by=1, **options):
     copy.wait()
 
   return call(shift, x, [DMA] * 2, **options)(x)
+
+
+def lonely(x):
+  """Device 2 does not signal its neighbor, which waits in vain."""
+
+  def lonely(x, o):
+    me, _, right = neighbors()
+    barrier = pltpu.get_barrier_semaphore()
+
+    @pl.when(me != 2)
+    def signal():
+      pl.semaphore_signal(barrier, 1, device_id=right, **ID)
+
+    pl.semaphore_wait(barrier, 1)
+
+  return call(lonely, x, collective_id=1)(x)

@@ -59,15 +59,8 @@ TWO = """
     same(all_to_all, lambda x: lax.all_to_all(x, "x", 0, 0, tiled=True), (8 * n * n, 128), np.int32)
     rounds = lambda f: lambda x: lax.fori_loop(0, 20, lambda i, x: f(x) + i, x)
     same(rounds(permute), rounds(shift), (8 * n, 128), np.float32)
-    def lonely(x, o):
-      me, left, right = neighbors()
-      barrier = pltpu.get_barrier_semaphore()
-      @pl.when(me != 2)
-      def _(): pl.semaphore_signal(barrier, 1, device_id=right, **ID)
-      pl.semaphore_wait(barrier, 1)
-    f = on(mesh, lambda x: call(lonely, x, collective_id=1)(x))
     try:
-      jax.block_until_ready(f(make(np.ones((32, 128), np.float32))))
+      jax.block_until_ready(on(mesh, lonely)(make(np.ones((32, 128), np.float32))))
     except jax.errors.JaxRuntimeError as error:
       print(error)
     print("process", jax.process_index(), "is done")
@@ -137,15 +130,7 @@ def test_memory_that_a_scope_allocates_is_reached():
 
 
 FAULTS = {
-    "missing signal": ("""
-        def lonely(x, o):
-          me, left, right = neighbors()
-          barrier = pltpu.get_barrier_semaphore()
-          @pl.when(me != 2)
-          def _(): pl.semaphore_signal(barrier, 1, device_id=right, **ID)
-          pl.semaphore_wait(barrier, 1)
-        f = lambda x: call(lonely, x, collective_id=1)(x)
-        """, ["kernels are stuck: device 3 waits in kernel 'lonely', grid step ()", "tpu.sem_wait",
+    "missing signal": ("        f = lonely", ["kernels are stuck: device 3 waits in kernel 'lonely', grid step ()", "tpu.sem_wait",
               "the semaphore for barriers is 0, and the wait is for 1", "; devices 0, 1, 2 have ended"]),
     "circle": ("""
         def circle(x, o, ready):
