@@ -36,6 +36,13 @@ typedef struct {
                       const void *message, size_t bytes);
 } mp_talk_link_t;
 
+// How a device's run has stopped.
+typedef enum {
+  MP_TALK_RUN_IS_OVER,
+  MP_TALK_RUN_WAITS,
+  MP_TALK_RUN_YIELDS,  // it may continue, but looks for what another device does
+} mp_talk_stop_t;
+
 // What a kernel that communicates has in place of `run`. Thread-safe; the functions for one device
 // are called by one thread at a time.
 typedef struct mp_talk_ops_s {
@@ -48,8 +55,8 @@ typedef struct mp_talk_ops_s {
   // device must leave, too.
   mp_status_t (*enter)(mp_talk_t *talk, uint32_t device, const void *const *operands,
                        void *const *results);
-  // Runs until the kernel is done on this device, or has to wait. Then it is called again.
-  mp_status_t (*go_on)(mp_talk_t *talk, uint32_t device, bool *out_waits);
+  // Runs until the kernel is done on this device, has to wait or yields. Then it is called again.
+  mp_status_t (*go_on)(mp_talk_t *talk, uint32_t device, mp_talk_stop_t *out_stop);
   // Whether what the device waited for when it returned has happened. Takes no lock but the talk's.
   bool (*may_go_on)(mp_talk_t *talk, uint32_t device);
   // A message from a device of another process has come for this one, which is inside. Called

@@ -112,6 +112,11 @@ static mp_status_t mosaic_grid_move_windows(mp_mosaic_grid_t *grid) {
 
 static mp_status_t mosaic_grid_blocked(const mp_mosaic_grid_t *grid) {
   const char *where = grid->kernel->program.instructions[grid->state.pc].where;
+  if (grid->state.semaphore == NULL) {
+    return mp_status_make(MP_FAILED_PRECONDITION,
+                          "%s: a loop reads again and again what nothing changes",
+                          where == NULL ? "" : where);
+  }
   return mp_status_make(MP_FAILED_PRECONDITION,
                         "%s: it waits for a semaphore that nothing signals: it is %lld, and the "
                         "wait is for %lld",

@@ -75,6 +75,13 @@ static bool mosaic_kernel_communicates(const mp_mosaic_compiler_t *c) {
   return false;
 }
 
+static bool mosaic_kernel_reads_semaphores(const mp_mosaic_compiler_t *c) {
+  for (uint32_t i = 0; i < c->code.count; ++i) {
+    if (c->code.items[i].kind == MP_MOSAIC_DO_SEM_READ) return true;
+  }
+  return false;
+}
+
 static mp_status_t mosaic_kernel_set_program(mp_mosaic_maker_t *maker) {
   mp_mosaic_compiler_t *c = maker->compiler;
   mp_mosaic_program_t *program = &maker->kernel->program;
@@ -94,6 +101,7 @@ static mp_status_t mosaic_kernel_set_program(mp_mosaic_maker_t *maker) {
                                    .scratch_bytes = c->scratch_bytes,
                                    .shared_bytes = c->shared_bytes,
                                    .communicates = mosaic_kernel_communicates(c)};
+  program->polls = program->communicates || mosaic_kernel_reads_semaphores(c);
   MP_RETURN_IF_ERROR(mp_mosaic_lay_out(c, &program->memory_bytes));
   for (uint32_t v = 0; v < c->vectors.count; ++v) {
     offsets[v] = c->vectors.items[v].offset;

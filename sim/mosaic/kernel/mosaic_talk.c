@@ -102,13 +102,15 @@ static mp_status_t mosaic_talk_enter(mp_talk_t *base, uint32_t device, const voi
   return NULL;
 }
 
-static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, bool *out_waits) {
+static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, mp_talk_stop_t *out_stop) {
   mosaic_talk_t *talk = (mosaic_talk_t *)base;
   mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
   const mosaic_run_t *run = talk->runs[device];
   MP_RETURN_IF_ERROR(mp_mosaic_grid_go_on(&talk->runs[device]->grid, &outcome));
-  *out_waits = outcome == MP_MOSAIC_BLOCKED;
-  if (*out_waits) return NULL;
+  *out_stop = outcome == MP_MOSAIC_BLOCKED  ? MP_TALK_RUN_WAITS
+              : outcome == MP_MOSAIC_YIELDS ? MP_TALK_RUN_YIELDS
+                                            : MP_TALK_RUN_IS_OVER;
+  if (*out_stop != MP_TALK_RUN_IS_OVER) return NULL;
   mp_lock(&talk->peers->lock);
   mp_status_t status = mp_mosaic_grid_end(&run->grid);
   mp_unlock(&talk->peers->lock);
@@ -137,10 +139,7 @@ static void mosaic_talk_leave(mp_talk_t *base, uint32_t device) {
 
 // ---- what a device waits for ----
 
-static void mosaic_talk_print_semaphore(const mosaic_run_t *run, mp_strbuf_t *out) {
-  const mp_mosaic_state_t *state = &run->grid.state;
-  const mp_mosaic_instruction_t *in = &run->grid.kernel->program.instructions[state->pc];
-  const uint32_t root = state->views[in->c].root;
+static void mosaic_talk_print_semaphore(uint32_t root, mp_strbuf_t *out) {
   if (root == MP_MOSAIC_BARRIER) {
     mp_strbuf_puts(out, "the semaphore for barriers");
   } else if (root == MP_MOSAIC_NONE) {
@@ -150,20 +149,41 @@ static void mosaic_talk_print_semaphore(const mosaic_run_t *run, mp_strbuf_t *ou
   }
 }
 
+// What a run that polls reads, in vain.
+static void mosaic_talk_print_poll(uint32_t root, const mp_mosaic_wait_t *wait, int64_t value,
+                                   mp_strbuf_t *out) {
+  mp_strbuf_puts(out, "it reads ");
+  if (wait->semaphore != NULL) {
+    mosaic_talk_print_semaphore(root, out);
+    mp_strbuf_printf(out, " again and again, and it stays %lld", (long long)value);
+  } else if (root == MP_MOSAIC_NONE) {
+    mp_strbuf_puts(out, "memory that the kernel allocates again and again, and it stays the same");
+  } else {
+    mp_strbuf_printf(out, "argument %u of the kernel again and again, and it stays the same", root);
+  }
+}
+
 static void mosaic_talk_describe(mp_talk_t *base, uint32_t device, mp_strbuf_t *out) {
   const mosaic_talk_t *talk = (const mosaic_talk_t *)base;
   const mosaic_run_t *run = talk->runs[device];
   int64_t value = 0;
   const mp_mosaic_wait_t wait = mp_mosaic_peers_wait(talk->peers, device, &value);
-  const char *where = run->grid.kernel->program.instructions[run->grid.state.pc].where;
+  const mp_mosaic_state_t *state = &run->grid.state;
+  const mp_mosaic_instruction_t *in = &run->grid.kernel->program.instructions[state->pc];
   mp_mosaic_grid_print(&run->grid, out);
-  mp_strbuf_printf(out, ": %s: ", where == NULL ? "" : where);
+  mp_strbuf_printf(out, ": %s: ", in->where == NULL ? "" : in->where);
   if (wait.kind == MP_MOSAIC_WAITS_FOR_PEER) {
     mp_strbuf_printf(out, "device %u has not reached the kernel",
                      talk->peers->link.names[wait.peer]);
     return;
   }
-  mosaic_talk_print_semaphore(run, out);
+  const bool reads_memory = wait.kind == MP_MOSAIC_WAITS_FOR_CHANGE && wait.semaphore == NULL;
+  const uint32_t root = state->views[reads_memory ? in->a : in->c].root;
+  if (wait.kind == MP_MOSAIC_WAITS_FOR_CHANGE) {
+    mosaic_talk_print_poll(root, &wait, value, out);
+    return;
+  }
+  mosaic_talk_print_semaphore(root, out);
   mp_strbuf_printf(out, " is %lld, and the wait is for %lld", (long long)value,
                    (long long)wait.wanted);
 }

@@ -70,12 +70,15 @@ void mp_mosaic_peers_leave(mp_mosaic_peers_t *peers, uint32_t device) {
 // ---- waiting ----
 
 // Under the lock.
-static bool mosaic_peers_is_met(const mp_mosaic_peers_t *peers, const mp_mosaic_wait_t *wait) {
+static bool mosaic_peers_is_met(const mp_mosaic_peers_t *peers, uint32_t device) {
+  const mp_mosaic_wait_t *wait = &peers->peers[device].wait;
   switch (wait->kind) {
     case MP_MOSAIC_WAITS_FOR_SEMAPHORE:
       return *wait->semaphore >= wait->wanted;
     case MP_MOSAIC_WAITS_FOR_PEER:
       return peers->peers[wait->peer].presence != MP_MOSAIC_NOT_YET;
+    case MP_MOSAIC_WAITS_FOR_CHANGE:
+      return peers->peers[device].changes != wait->changes;
     default:
       return true;
   }
@@ -83,7 +86,7 @@ static bool mosaic_peers_is_met(const mp_mosaic_peers_t *peers, const mp_mosaic_
 
 bool mp_mosaic_peers_may_go_on(mp_mosaic_peers_t *peers, uint32_t device) {
   mp_lock(&peers->lock);
-  const bool may = mosaic_peers_is_met(peers, &peers->peers[device].wait);
+  const bool may = mosaic_peers_is_met(peers, device);
   mp_unlock(&peers->lock);
   return may;
 }
@@ -92,9 +95,27 @@ mp_mosaic_wait_t mp_mosaic_peers_wait(mp_mosaic_peers_t *peers, uint32_t device,
                                       int64_t *out_value) {
   mp_lock(&peers->lock);
   const mp_mosaic_wait_t wait = peers->peers[device].wait;
-  *out_value = wait.kind == MP_MOSAIC_WAITS_FOR_SEMAPHORE ? *wait.semaphore : 0;
+  *out_value = wait.semaphore == NULL ? 0 : *wait.semaphore;
   mp_unlock(&peers->lock);
   return wait;
+}
+
+uint64_t mp_mosaic_peers_changes(mp_mosaic_peers_t *peers, uint32_t device) {
+  mp_lock(&peers->lock);
+  const uint64_t changes = peers->peers[device].changes;
+  mp_unlock(&peers->lock);
+  return changes;
+}
+
+bool mp_mosaic_peers_await_change(mp_mosaic_peers_t *peers, uint32_t device,
+                                  const int64_t *semaphore, uint64_t changes) {
+  const mp_mosaic_wait_t wait = {
+      .kind = MP_MOSAIC_WAITS_FOR_CHANGE, .semaphore = semaphore, .changes = changes};
+  mp_lock(&peers->lock);
+  const bool waits = peers->peers[device].changes == changes;
+  if (waits) mp_mosaic_peers_set_wait(peers, device, wait);
+  mp_unlock(&peers->lock);
+  return waits;
 }
 
 // Under the lock.
@@ -108,9 +129,14 @@ void mp_mosaic_peers_set_wait(mp_mosaic_peers_t *peers, uint32_t device, mp_mosa
 
 bool mp_mosaic_peers_signal(mp_mosaic_peers_t *peers, uint32_t device, int64_t *semaphore,
                             int64_t count) {
-  const mp_mosaic_wait_t *wait = &peers->peers[device].wait;
+  mp_mosaic_wait_t *wait = &peers->peers[device].wait;
   mp_lock_assert_held(&peers->lock);
   *semaphore = (int64_t)((uint64_t)*semaphore + (uint64_t)count);
+  peers->peers[device].changes += 1;
+  if (wait->kind == MP_MOSAIC_WAITS_FOR_CHANGE) {
+    wait->kind = MP_MOSAIC_WAITS_NOT;
+    return true;
+  }
   return wait->kind == MP_MOSAIC_WAITS_FOR_SEMAPHORE && wait->semaphore == semaphore &&
          *semaphore >= wait->wanted;
 }

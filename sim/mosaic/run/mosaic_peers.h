@@ -24,14 +24,16 @@ typedef enum {
 typedef enum {
   MP_MOSAIC_WAITS_NOT,
   MP_MOSAIC_WAITS_FOR_SEMAPHORE,
-  MP_MOSAIC_WAITS_FOR_PEER,  // until it is inside
+  MP_MOSAIC_WAITS_FOR_PEER,    // until it is inside
+  MP_MOSAIC_WAITS_FOR_CHANGE,  // of any semaphore: the run polls
 } mp_mosaic_wait_kind_t;
 
 typedef struct {
   mp_mosaic_wait_kind_t kind;
-  const int64_t *semaphore;
+  const int64_t *semaphore;  // FOR_CHANGE: the one that it reads; NULL: it reads other memory
   int64_t wanted;
   uint32_t peer;
+  uint64_t changes;  // FOR_CHANGE: since so many
 } mp_mosaic_wait_t;
 
 // A place that is the same on all devices: in the memory of a run, in an argument's array, or the
@@ -58,6 +60,7 @@ typedef struct {
   char *part;             // the memory of the run, of mp_mosaic_peers_t.part_bytes
   mp_mosaic_arg_t *args;  // [num_args]
   int64_t barrier;        // the semaphore for barriers
+  uint64_t changes;       // how often a DMA or signal has changed one of its semaphores
   mp_mosaic_wait_t wait;
 } mp_mosaic_peer_t;
 
@@ -92,6 +95,13 @@ bool mp_mosaic_peers_may_go_on(mp_mosaic_peers_t *peers, uint32_t device);
 // What it waits for, and the value of the semaphore.
 mp_mosaic_wait_t mp_mosaic_peers_wait(mp_mosaic_peers_t *peers, uint32_t device,
                                       int64_t *out_value);
+
+// How often other devices have changed the device's memory or semaphores.
+uint64_t mp_mosaic_peers_changes(mp_mosaic_peers_t *peers, uint32_t device);
+// The device, which polls, waits until the number of changes is another one; false: it is already.
+// `semaphore`: that it reads; NULL: it reads other memory.
+bool mp_mosaic_peers_await_change(mp_mosaic_peers_t *peers, uint32_t device,
+                                  const int64_t *semaphore, uint64_t changes);
 
 // ---- for mosaic_remote.c; the caller holds the lock ----
 

@@ -162,10 +162,29 @@ typedef struct {
   size_t memory_bytes;       // of vectors and allocations
   size_t scratch_bytes, shared_bytes;  // of kernels
   bool communicates;                   // with runs on other devices
+  bool polls;  // may read in a loop what is changed elsewhere (mosaic_poll.h)
 } mp_mosaic_program_t;
 
-// How a run has stopped. CARRIES: it reads memory that holds nothing (`unset`).
-typedef enum { MP_MOSAIC_DONE, MP_MOSAIC_BLOCKED, MP_MOSAIC_CARRIES } mp_mosaic_outcome_t;
+// How a run has stopped. CARRIES: it reads memory that holds nothing (`unset`). YIELDS: it polls,
+// and may continue at once.
+typedef enum {
+  MP_MOSAIC_DONE,
+  MP_MOSAIC_BLOCKED,
+  MP_MOSAIC_CARRIES,
+  MP_MOSAIC_YIELDS,
+} mp_mosaic_outcome_t;
+
+// What is known of a loop that polls (mosaic_poll.h).
+typedef struct {
+  uint32_t num_idle;   // reads since the run has last stored or signalled anything
+  uint32_t num_reads;  // of semaphores, since one has changed
+  uint32_t num_looks;  // reads, for looking only now and then
+  bool has_note;       // the next three are set: at an earlier read
+  uint32_t pc;
+  uint64_t noted_changes;
+  int64_t *registers;     // [num_registers]; NULL: the program does not poll
+  uint64_t seen_changes;  // at the last look
+} mp_mosaic_poll_t;
 
 // Sees what a run does: each instruction, after it has run, that is more than arithmetic or a jump.
 // Its error ends the run, and gets the instruction's `where`.
@@ -190,10 +209,11 @@ struct mp_mosaic_state_s {
   uint64_t unset;
   bool reads_unset;
   const uint32_t *kernel_args;  // the views of the arguments, if any is unset
-  // BLOCKED: the semaphore, its value, and the value that the run waits for. Not with peers.
+  // BLOCKED at a wait: the semaphore, and the value that the run waits for. Not with peers.
   int64_t *semaphore, wanted;
   mp_mosaic_watcher_t *watcher;  // NULL: none
   int64_t left;                  // of the semaphore of the last wait that was done
+  mp_mosaic_poll_t poll;
   // The runs on other devices, if the program communicates, and the number of this one's device.
   struct mp_mosaic_peers_s *peers;
   uint32_t device;
@@ -205,7 +225,8 @@ size_t mp_mosaic_state_bytes(const mp_mosaic_program_t *program);
 void mp_mosaic_state_init(const mp_mosaic_program_t *program, char *memory,
                           mp_mosaic_state_t *out_state);
 
-// Runs from state->pc until the function returns, or waits for a semaphore. Errors say where.
+// Runs from state->pc until the function returns, waits for a semaphore or yields. Errors say
+// where.
 MP_NODISCARD mp_status_t mp_mosaic_run(const mp_mosaic_program_t *program, mp_mosaic_state_t *state,
                                        mp_mosaic_outcome_t *out_outcome);
 

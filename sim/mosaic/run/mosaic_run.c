@@ -2,6 +2,7 @@
 
 #include "sim/kernels/shape.h"
 #include "sim/mosaic/run/mosaic_peers.h"
+#include "sim/mosaic/run/mosaic_poll.h"
 #include "sim/mosaic/run/mosaic_program.h"
 #include "sim/mosaic/run/mosaic_scalar.h"
 #include "sim/mosaic/run/mosaic_step.h"
@@ -10,7 +11,7 @@
 // ---- states ----
 
 typedef struct {
-  size_t registers, views, vectors, memory, scratch, shared, all;
+  size_t registers, noted, views, vectors, memory, scratch, shared, all;
 } layout_t;
 
 static size_t mosaic_run_take(size_t *at, size_t bytes) {
@@ -23,6 +24,8 @@ static layout_t mosaic_run_layout(const mp_mosaic_program_t *program) {
   layout_t layout;
   size_t at = 0;
   layout.registers = mosaic_run_take(&at, program->num_registers * sizeof(int64_t));
+  layout.noted = at;
+  if (program->polls) mosaic_run_take(&at, program->num_registers * sizeof(int64_t));
   layout.views = mosaic_run_take(&at, program->num_views * sizeof(mp_mosaic_view_t));
   layout.vectors = mosaic_run_take(&at, program->num_vectors * sizeof(char *));
   layout.memory = mosaic_run_take(&at, program->memory_bytes);
@@ -44,7 +47,8 @@ void mp_mosaic_state_init(const mp_mosaic_program_t *program, char *memory,
                                    .vectors = (char **)(memory + layout.vectors),
                                    .memory = memory + layout.memory,
                                    .scratch = memory + layout.scratch,
-                                   .shared = memory + layout.shared};
+                                   .shared = memory + layout.shared,
+                                   .poll.registers = (int64_t *)(memory + layout.noted)};
   const size_t bytes = program->num_registers * sizeof(int64_t);
   if (bytes != 0) memcpy(out_state->registers, program->registers, bytes);
   for (uint32_t v = 0; v < program->num_vectors; ++v) {
@@ -193,9 +197,13 @@ mp_status_t mp_mosaic_run(const mp_mosaic_program_t *program, mp_mosaic_state_t 
     if (status != NULL) {
       return in->where == NULL ? status : mp_status_annotate(status, "%s", in->where);
     }
-    if (blocks || state->reads_unset) {
+    *out_outcome = blocks               ? MP_MOSAIC_BLOCKED
+                   : state->reads_unset ? MP_MOSAIC_CARRIES
+                   : program->polls     ? mp_mosaic_poll(program, in, state, pc)
+                                        : MP_MOSAIC_DONE;
+    if (*out_outcome == MP_MOSAIC_YIELDS) ++pc;
+    if (*out_outcome != MP_MOSAIC_DONE) {
       state->pc = pc;
-      *out_outcome = blocks ? MP_MOSAIC_BLOCKED : MP_MOSAIC_CARRIES;
       return NULL;
     }
     ++pc;

@@ -224,7 +224,7 @@ static mp_status_t commands_do_recv(exec_t *exec) {
   return status;
 }
 
-// Executed again after the run was parked here: then the kernel continues.
+// Executed again after the run was parked here or has yielded: then the kernel continues.
 static mp_status_t commands_do_talk(exec_t *exec) {
   mp_run_t *run = exec->run;
   if (run->talk == NULL) {
@@ -237,8 +237,8 @@ static mp_status_t commands_do_talk(exec_t *exec) {
   run->pc = exec->next - 1;  // before it parks: another thread may resume the run at once
   mp_arrived_t arrived;
   MP_RETURN_IF_ERROR(mp_session_go_on_talk(run->session, run->talk, run->logical, &arrived));
-  if (arrived == MP_ARRIVED_PARKED) {
-    exec->step = MP_STEP_PARKED;
+  if (arrived != MP_ARRIVED_GO_ON) {
+    exec->step = arrived == MP_ARRIVED_PARKED ? MP_STEP_PARKED : MP_STEP_YIELDED;
     return NULL;
   }
   mp_session_leave_talk(run->session, run->talk, run->logical);

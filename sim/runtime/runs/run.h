@@ -128,7 +128,7 @@ bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worke
 typedef enum {
   MP_STEP_GO_ON,    // (not a reason)
   MP_STEP_PARKED,   // at a meeting point, or out: the thread that resumes the run owns it
-  MP_STEP_YIELDED,  // at a back edge: other devices wait, or the run has to end
+  MP_STEP_YIELDED,  // at a back edge or in a kernel that polls: others go first, or the run ends
   MP_STEP_OVER,     // the last command was executed
 } mp_step_t;
 

@@ -82,6 +82,7 @@ MP_NODISCARD mp_status_t mp_session_error(mp_session_t *session);
 // How a participant continues after it arrived at a meeting point.
 typedef enum {
   MP_ARRIVED_GO_ON,
+  MP_ARRIVED_YIELDS,  // only in talks: it looks for what another participant does
   MP_ARRIVED_PARKED,  // another thread may resume the run at once: it must not be touched
 } mp_arrived_t;
 

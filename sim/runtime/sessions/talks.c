@@ -140,10 +140,12 @@ mp_status_t mp_session_go_on_talk(mp_session_t *session, mp_session_talk_t *talk
                                   mp_arrived_t *out_arrived) {
   *out_arrived = MP_ARRIVED_GO_ON;
   for (;;) {
-    bool waits = false, is_parked = false;
+    mp_talk_stop_t stop = MP_TALK_RUN_IS_OVER;
+    bool is_parked = false;
     MP_RETURN_IF_ERROR(talks_take_packets(session, talk, logical));
-    MP_RETURN_IF_ERROR(talk->call.kernel->talk->go_on(talk->talk, logical, &waits));
-    if (!waits) return NULL;
+    MP_RETURN_IF_ERROR(talk->call.kernel->talk->go_on(talk->talk, logical, &stop));
+    if (stop == MP_TALK_RUN_YIELDS) *out_arrived = MP_ARRIVED_YIELDS;
+    if (stop != MP_TALK_RUN_WAITS) return NULL;
     MP_RETURN_IF_ERROR(talks_park(session, talk, logical, &is_parked));
     if (!is_parked) continue;
     *out_arrived = MP_ARRIVED_PARKED;

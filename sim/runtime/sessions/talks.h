@@ -49,8 +49,8 @@ struct mp_talk_rounds_s {
 MP_NODISCARD mp_status_t mp_session_enter_talk(mp_session_t *session, const mp_talk_call_t *call,
                                                uint32_t logical, const void *const *operands,
                                                void *const *results, mp_session_talk_t **out_talk);
-// Runs the kernel until it is over for the participant, or has to wait and parks: then this is
-// called again when it is resumed. Errors: the kernel's, or the session's.
+// Runs the kernel until it is over for the participant, has to wait and parks, or yields: then this
+// is called again when it is resumed. Errors: the kernel's, or the session's.
 MP_NODISCARD mp_status_t mp_session_go_on_talk(mp_session_t *session, mp_session_talk_t *talk,
                                                uint32_t logical, mp_arrived_t *out_arrived);
 // Called when the kernel is over for the participant, or has failed, or the run ends.

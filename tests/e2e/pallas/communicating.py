@@ -156,3 +156,94 @@ def lonely(x):
     pl.semaphore_wait(barrier, 1)
 
   return call(lonely, x, collective_id=1)(x)
+
+
+# ---- kernels that poll ----
+
+
+# JAX drops a loop whose result is not used.
+def await_reading(semaphore, count, memory):
+  """Reads a semaphore until it is `count`, and does nothing else."""
+  memory[0] = lax.while_loop(lambda value: value < count, lambda _: pl.semaphore_read(semaphore), 0)
+
+
+def await_counting(semaphore, count, memory):
+  memory[0] = lax.while_loop(lambda i: (pl.semaphore_read(semaphore) < count) & (i < 1 << 30), lambda i: i + 1, 0)
+
+
+def await_working(semaphore, count, memory):
+  """Each round stores something."""
+
+  def work(_):
+    memory[0] += 1
+    return pl.semaphore_read(semaphore)
+
+  memory[0] = 0
+  memory[0] = lax.while_loop(lambda value: value < count, work, 0)
+
+
+def token_ring(x, await_token, ends=True):
+  """Device i adds i to what came from its left neighbor, when a token has come.  Without `ends` the first token is missing."""
+  n = lax.axis_size("x")
+
+  def pass_on(x, o, buffer, memory, token, sent, received):
+    me, _, right = neighbors()
+
+    @pl.when((me != 0) | (not ends))
+    def wait():
+      await_token(token, 1, memory)
+      pl.semaphore_wait(token, 1)
+      pltpu.make_async_copy(x, buffer, received).wait()
+
+    @pl.when((me == 0) & ends)
+    def begin():
+      buffer[...] = x[...]
+
+    o[...] = buffer[...] + me.astype(buffer.dtype)
+
+    @pl.when(me != n - 1)
+    def go_on():
+      copy = send(o, buffer, sent, received, right)
+      copy.start()
+      copy.wait_send()
+      pl.semaphore_signal(token, 1, device_id=right, **ID)
+
+  vmem = pl.BlockSpec(memory_space=pltpu.VMEM)
+  scratch = [pltpu.VMEM(x.shape, x.dtype), pltpu.SMEM((1,), jnp.int32), REGULAR, DMA, DMA]
+  return call(pass_on, x, scratch, in_specs=[vmem], out_specs=vmem)(x)
+
+
+def flag_ring(x, space, ends=True):
+  """Device i polls memory that its left neighbor writes."""
+  n = lax.axis_size("x")
+
+  def pass_on(x, o, flag, set_flag, seen, sent, received):
+    me, _, right = neighbors()
+    read = (lambda: flag[0, 0]) if space == pltpu.SMEM else lambda: jnp.max(flag[...])
+
+    def store(ref, value):
+      if space == pltpu.SMEM:
+        ref[0, 0] = value
+      else:
+        ref[...] = jnp.full(ref.shape, value, jnp.int32)
+
+    store(flag, 0)
+    meet([lax.rem(me + k, n) for k in range(n)])
+    store(set_flag, 1)
+
+    @pl.when((me != 0) | (not ends))
+    def wait():
+      seen[0] = lax.while_loop(lambda value: value == 0, lambda _: read(), 0)
+      pltpu.make_async_copy(flag, flag, received).wait()
+
+    @pl.when(me != n - 1)
+    def go_on():
+      copy = send(set_flag, flag, sent, received, right)
+      copy.start()
+      copy.wait_send()
+    o[...] = x[...] + me.astype(x.dtype)
+
+  shape = (1, 1) if space == pltpu.SMEM else (8, 128)
+  vmem = pl.BlockSpec(memory_space=pltpu.VMEM)
+  scratch = [space(shape, jnp.int32)] * 2 + [pltpu.SMEM((1,), jnp.int32)] + [DMA] * 2
+  return call(pass_on, x, scratch, in_specs=[vmem], out_specs=vmem, collective_id=6)(x)

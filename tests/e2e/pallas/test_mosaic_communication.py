@@ -129,6 +129,67 @@ def test_memory_that_a_scope_allocates_is_reached():
       """, **POD)
 
 
+POLLS = """
+    x = np.arange(32 * 128, dtype=np.float32).reshape(32, 128)
+    def run(f):
+      return np.asarray(on(line(), f)(x)).reshape(4, 8, 128)
+    def stops(f):
+      try:
+        run(f)
+      except jax.errors.JaxRuntimeError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("variables", [{}, {"MINIPOD_TIME": "model"}, {"MINIPOD_KERNELS": "check"}],
+                         ids=lambda variables: "-".join(variables) or "plain")
+def test_kernels_may_poll(variables):
+  scenario.run(POLLS + """
+    for way in (await_reading, await_counting, await_working):
+      for _ in range(3):
+        for i, part in enumerate(run(lambda x: token_ring(x, way))):
+          np.testing.assert_array_equal(part, x[:8] + sum(range(i + 1)))
+    for space in (pltpu.SMEM, pltpu.VMEM):
+      for _ in range(3):
+        for i, part in enumerate(run(lambda x: flag_ring(x, space))):
+          np.testing.assert_array_equal(part, x[8 * i:8 * i + 8] + i)
+    """, **POD | variables)
+
+
+@pytest.mark.parametrize("f, expected", [
+    ("token_ring(x, await_reading, False)", "the semaphore of argument 4 of the kernel again and again, and it stays 0"),
+    ("token_ring(x, await_counting, False)", "the semaphore of argument 4 of the kernel again and again, and it stays 0"),
+    ("token_ring(x, await_working, False)", "the semaphore of argument 4 of the kernel again and again, and it stays 0"),
+    ("flag_ring(x, pltpu.SMEM, False)", "argument 2 of the kernel again and again, and it stays the same"),
+    ("flag_ring(x, pltpu.VMEM, False)", "argument 2 of the kernel again and again, and it stays the same"),
+])
+def test_polls_that_can_never_end_are_errors(f, expected):
+  out = scenario.run(POLLS + f"""
+    stops(lambda x: {f})
+    print(run(permute).sum() == x.sum())
+    """, **POD)
+  assert f"device 0 waits in kernel 'pass_on', grid step (): " in out and f"it reads {expected}" in out, out
+  assert "communicating.py:" in out and out.endswith("True\n"), out
+
+
+@pytest.mark.parametrize("way", ["await_reading", "await_counting"])
+def test_polls_of_a_kernel_that_runs_alone(way):
+  """Its DMA is done when it is enqueued; nothing else signals."""
+  out = scenario.run(POLLS + f"""
+    def body(x, o, memory, semaphore, copied):
+      pl.semaphore_signal(semaphore, n)
+      {way}(semaphore, 2, memory)
+      pl.semaphore_wait(semaphore, 2)
+      pltpu.async_copy(x, o, copied).wait()
+    scratch = [pltpu.SMEM((1,), jnp.int32), REGULAR, DMA]
+    for n in (2, 1):
+      stops(lambda x: call(body, x, scratch)(x))
+    print(run(lambda x: call(body, x, scratch)(x)).sum() if n == 2 else "")
+    """, **POD)
+  assert "kernel 'body', grid step (): tpu.sem_read" in out, out
+  assert "a loop reads again and again what nothing changes" in out and out.count("again") == 2, out
+
+
 FAULTS = {
     "missing signal": ("        f = lonely", ["kernels are stuck: device 3 waits in kernel 'lonely', grid step ()", "tpu.sem_wait",
               "the semaphore for barriers is 0, and the wait is for 1", "; devices 0, 1, 2 have ended"]),

@@ -73,6 +73,18 @@ def rounds():
 
 
 @check
+def polls():
+  def add(x):
+    return x + lax.axis_index("x") * (lax.axis_index("x") + 1) // 2
+  for way in (kernels.await_reading, kernels.await_counting, kernels.await_working):
+    same(lambda x, way=way: kernels.token_ring(lax.all_gather(x, "x")[0], way),
+         lambda x: add(lax.all_gather(x, "x")[0]), (8 * number(), 128), np.float32)
+  for space in (kernels.pltpu.SMEM, kernels.pltpu.VMEM):
+    same(lambda x, space=space: kernels.flag_ring(x, space), lambda x: x + lax.axis_index("x"), (8 * number(), 128),
+         np.float32)
+
+
+@check
 def a_missing_signal_is_an_error():
   """On the process that waits; the others may have ended before."""
   waits = 3 in [device.id for device in jax.local_devices()]

@@ -26,7 +26,23 @@
 #define SIGNAL                                                                                 \
   OP "tpu.sem_signal\"(%b, %one, %to) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (" SEM( \
       "semaphore") ", i32, i32) -> ()\n"
-#define AWAIT             OP "tpu.sem_wait\"(%b, %one) : (" SEM("semaphore") ", i32) -> ()\n"
+#define AWAIT OP "tpu.sem_wait\"(%b, %one) : (" SEM("semaphore") ", i32) -> ()\n"
+// while (sem_read(%b) < 1) {}
+#define POLL \
+  OP "scf.while\"() ({\n%v = " OP "tpu.sem_read\"(%b) : (" SEM("semaphore") ") -> i32\n"         \
+     "%c = " OP "arith.cmpi\"(%v, %one) {predicate = 2 : i64} : (i32, i32) -> i1\n" \
+     OP "scf.condition\"(%c) : (i1) -> ()\n}, {\n" OP "scf.yield\"() : () -> ()\n}) : () -> ()\n"
+// The same, counting.
+#define COUNTING_POLL(most) \
+  INT("%zero", "0") INT("%most", most)                                                          \
+  "%n = " OP "scf.while\"(%zero) ({\n^bb0(%i: i32):\n%v = " OP "tpu.sem_read\"(%b) : ("          \
+      SEM("semaphore") ") -> i32\n"                                                             \
+     "%c = " OP "arith.cmpi\"(%v, %one) {predicate = 2 : i64} : (i32, i32) -> i1\n"              \
+     "%d = " OP "arith.cmpi\"(%i, %most) {predicate = 2 : i64} : (i32, i32) -> i1\n"             \
+     "%e = " OP "arith.andi\"(%c, %d) : (i1, i1) -> i1\n"                                        \
+     "%j = " OP "arith.addi\"(%i, %one) : (i32, i32) -> i32\n"                                   \
+     OP "scf.condition\"(%e, %j) : (i1, i32) -> ()\n}, {\n^bb0(%k: i32):\n"                       \
+     OP "scf.yield\"(%k) : (i32) -> ()\n}) : (i32) -> i32\n"
 #define TALK_MODULE(body) MODULE(ARGS_SEM, TYPES_SEM, body, ", scratch_operands = 2 : i64")
 
 // ---- two devices ----
@@ -105,10 +121,12 @@ static void duet_enter(duet_t *duet, uint32_t device) {
 
 // True: the device has to wait.
 static bool duet_waits(duet_t *duet, uint32_t device) {
-  bool waits = false;
-  assert_ok(duet->ops->go_on(duet->talk, device, &waits));
-  assert_true(!waits || !duet->ops->may_go_on(duet->talk, device));
-  return waits;
+  mp_talk_stop_t stop = MP_TALK_RUN_IS_OVER;
+  do {
+    assert_ok(duet->ops->go_on(duet->talk, device, &stop));
+  } while (stop == MP_TALK_RUN_YIELDS);
+  assert_true(stop != MP_TALK_RUN_WAITS || !duet->ops->may_go_on(duet->talk, device));
+  return stop == MP_TALK_RUN_WAITS;
 }
 
 static void duet_check_wait(const duet_t *duet, uint32_t device, const char *words) {
@@ -162,15 +180,62 @@ static void test_a_barrier_counts_early_signals(void **state) {
   duet_end(&duet);
 }
 
+static void test_a_poll_waits_for_a_change(void **state) {
+  (void)state;
+  duet_t duet;
+  duet_begin(&duet, TALK_MODULE(OTHER BARRIER SIGNAL POLL AWAIT));
+  duet_enter(&duet, 0);
+  assert_true(duet_waits(&duet, 0));
+  duet_check_wait(&duet, 0, "tpu.sem_read");
+  duet_check_wait(&duet, 0, "it reads the semaphore for barriers again and again, and it stays 0");
+  duet.woken = 0;
+  duet_enter(&duet, 1);
+  assert_false(duet_waits(&duet, 1));
+  assert_int_equal(duet.woken, 1);
+  assert_true(duet.ops->may_go_on(duet.talk, 0));
+  assert_false(duet_waits(&duet, 0));
+  for (uint32_t d = 0; d < 2; ++d) duet.ops->leave(duet.talk, d);
+  duet_end(&duet);
+}
+
+static void test_a_poll_that_counts_yields(void **state) {
+  (void)state;
+  duet_t duet;
+  mp_talk_stop_t stop = MP_TALK_RUN_IS_OVER;
+  duet_begin(&duet, TALK_MODULE(OTHER BARRIER COUNTING_POLL("5000") SIGNAL));
+  duet_enter(&duet, 0);
+  uint32_t num_yields = 0;
+  do {
+    assert_ok(duet.ops->go_on(duet.talk, 0, &stop));
+    num_yields += stop == MP_TALK_RUN_YIELDS;
+  } while (stop == MP_TALK_RUN_YIELDS);
+  assert_int_equal(stop, MP_TALK_RUN_IS_OVER);
+  assert_int_equal(num_yields, 4);
+  duet.ops->leave(duet.talk, 0);
+  duet_end(&duet);
+}
+
+// It counts so far that it is not believed to end.
+static void test_a_poll_that_counts_for_ever_waits(void **state) {
+  (void)state;
+  duet_t duet;
+  duet_begin(&duet, TALK_MODULE(OTHER BARRIER COUNTING_POLL("2000000000")));
+  duet_enter(&duet, 0);
+  assert_true(duet_waits(&duet, 0));
+  duet_check_wait(&duet, 0, "it reads the semaphore for barriers again and again");
+  duet.ops->leave(duet.talk, 0);
+  duet_end(&duet);
+}
+
 static void test_a_device_that_has_left_is_not_written(void **state) {
   (void)state;
   duet_t duet;
-  bool waits = false;
+  mp_talk_stop_t stop = MP_TALK_RUN_IS_OVER;
   duet_begin(&duet, TALK_MODULE(OTHER SEND));
   duet_enter(&duet, 0);
   duet.ops->leave(duet.talk, 0);
   duet_enter(&duet, 1);
-  assert_status(duet.ops->go_on(duet.talk, 1, &waits), MP_FAILED_PRECONDITION,
+  assert_status(duet.ops->go_on(duet.talk, 1, &stop), MP_FAILED_PRECONDITION,
                 "device 10 has ended the kernel 'k' before device 11 did this");
   duet.ops->leave(duet.talk, 1);
   duet_end(&duet);
@@ -225,10 +290,10 @@ static void test_messages_of_another_size(void **state) {
 static void test_no_such_device(void **state) {
   (void)state;
   duet_t duet;
-  bool waits = false;
+  mp_talk_stop_t stop = MP_TALK_RUN_IS_OVER;
   duet_begin(&duet, TALK_MODULE(INT("%to", "-1") SEND));
   duet_enter(&duet, 0);
-  assert_status(duet.ops->go_on(duet.talk, 0, &waits), MP_OUT_OF_RANGE,
+  assert_status(duet.ops->go_on(duet.talk, 0, &stop), MP_OUT_OF_RANGE,
                 "device -1: the program runs on 2 devices");
   duet.ops->leave(duet.talk, 0);
   duet_end(&duet);
@@ -250,6 +315,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_device_waits_until_its_peer_comes),
       cmocka_unit_test(test_a_barrier_counts_early_signals),
+      cmocka_unit_test(test_a_poll_waits_for_a_change),
+      cmocka_unit_test(test_a_poll_that_counts_yields),
+      cmocka_unit_test(test_a_poll_that_counts_for_ever_waits),
       cmocka_unit_test(test_a_device_that_has_left_is_not_written),
       cmocka_unit_test(test_devices_of_two_processes),
       cmocka_unit_test(test_messages_of_another_size),
