@@ -35,7 +35,11 @@ static void mosaic_grid_set_window(mp_mosaic_grid_t *grid, uint32_t w, char *mem
   state->array = window->is_result ? call->results[window->array]
                  : is_shared       ? call->results[window->alias]
                                    : (char *)call->operands[window->array];
-  mp_mosaic_view_dense(window->type, state->array, window->arg, &grid->state.views[window->view]);
+  if (window->is_semaphores && !(window->is_result && window->alias >= 0)) {
+    mp_mosaic_window_load_semaphores(window, state);
+  }
+  mp_mosaic_view_dense(window->type, window->is_semaphores ? state->copy : state->array,
+                       window->arg, &grid->state.views[window->view]);
   // Blocks of other results are filled, stored as a whole or fetched when the grid comes to them.
   const bool begins_unset =
       window->is_result && !window->is_whole && !window->is_kept && window->alias >= 0;
@@ -188,8 +192,19 @@ static void mosaic_grid_set_steps(mp_mosaic_grid_t *grid, int64_t begin, int64_t
   }
 }
 
-mp_status_t mp_mosaic_grid_go_on(mp_mosaic_grid_t *grid, mp_mosaic_outcome_t *out_outcome) {
+static void mosaic_grid_flush(const mp_mosaic_grid_t *grid) {
   const mp_mosaic_kernel_t *kernel = grid->kernel;
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    const mp_mosaic_window_t *window = &kernel->windows[w];
+    if (window->is_constant && !grid->is_last) continue;
+    if (window->is_semaphores && window->is_result) {
+      mp_mosaic_window_store_semaphores(window, &grid->windows[w]);
+    }
+    mp_mosaic_window_flush(window, &grid->windows[w]);
+  }
+}
+
+mp_status_t mp_mosaic_grid_go_on(mp_mosaic_grid_t *grid, mp_mosaic_outcome_t *out_outcome) {
   *out_outcome = MP_MOSAIC_DONE;
   for (; grid->num_left > 0; --grid->num_left) {
     mp_status_t status = mosaic_grid_step(grid, out_outcome);
@@ -197,10 +212,7 @@ mp_status_t mp_mosaic_grid_go_on(mp_mosaic_grid_t *grid, mp_mosaic_outcome_t *ou
     if (*out_outcome != MP_MOSAIC_DONE) return NULL;
     mosaic_grid_next(grid);
   }
-  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
-    if (kernel->windows[w].is_constant && !grid->is_last) continue;
-    mp_mosaic_window_flush(&kernel->windows[w], &grid->windows[w]);
-  }
+  mosaic_grid_flush(grid);
   return NULL;
 }
 

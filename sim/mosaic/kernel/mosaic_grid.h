@@ -23,6 +23,7 @@ typedef struct {
   uint32_t arg;                      // of the function
   uint32_t view;                     // of the argument
   bool is_whole;                     // the argument is the array itself, wherever it lies
+  bool is_semaphores;                // the run counts with 64 bits, the array has 32
   bool is_copied;                    // blocks are never used where they are
   bool is_element;                   // the index counts elements instead of blocks
   bool is_constant;                  // a result whose index is the same in all parts
@@ -138,10 +139,17 @@ MP_NODISCARD mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window,
 // Whether that would change the block.
 bool mp_mosaic_window_moves(const mp_mosaic_window_t *window, const int64_t *index,
                             const mp_mosaic_window_state_t *state);
-// The bytes of the window's array.
+// The bytes of the window's array, and of an element of it.
 size_t mp_mosaic_window_array_bytes(const mp_mosaic_window_t *window);
+size_t mp_mosaic_window_element_bytes(const mp_mosaic_window_t *window);
 // Copies a result's block back.
 void mp_mosaic_window_flush(const mp_mosaic_window_t *window, mp_mosaic_window_state_t *state);
+
+// Sets the run's semaphores to those of the array, or those of a result to 0; and stores them back.
+void mp_mosaic_window_load_semaphores(const mp_mosaic_window_t *window,
+                                      const mp_mosaic_window_state_t *state);
+void mp_mosaic_window_store_semaphores(const mp_mosaic_window_t *window,
+                                       const mp_mosaic_window_state_t *state);
 
 // ---- mosaic_grid_check.c ----
 

@@ -71,7 +71,7 @@ static mp_status_t mosaic_grid_check_prepare(again_t *again) {
 // Whether an element of a result differs that is not, in both runs, what it was before.
 static bool mosaic_grid_check_differs(const mp_mosaic_window_t *window, const char *first,
                                       const char *second, bool is_spoilt) {
-  const size_t size = mp_mosaic_element_bytes(window->type);
+  const size_t size = mp_mosaic_window_element_bytes(window);
   const size_t bytes = mp_mosaic_window_array_bytes(window);
   char before[8], other[8];
   mp_mosaic_unset(window->type, before, size);

@@ -7,6 +7,7 @@ static mp_status_t mosaic_grid_watch_result(const mp_mosaic_window_t *window, ch
                                             mp_mosaic_check_t *check) {
   const size_t bytes = mp_mosaic_window_array_bytes(window);
   if (!window->is_result || window->alias >= 0 || !window->fills) return NULL;
+  if (window->is_semaphores) return NULL;  // the next kernel waits for them
   if (window->is_whole || mp_mosaic_check_spoils(check, window->arg)) {
     return mp_mosaic_check_unset(check, window->type, array, bytes, window->arg);
   }

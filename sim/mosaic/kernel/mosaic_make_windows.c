@@ -138,10 +138,10 @@ static mp_status_t mosaic_make_windows_array(const mp_mosaic_maker_t *maker,
   const mp_op_t *call = maker->call;
   const mp_type_t *type =
       window->is_result ? call->results[window->array].type : call->operands[window->array]->type;
-  const bool fits = mp_type_is_tensor(type) && type->rank == window->type->rank &&
-                    mp_dtype_size(type->dtype) == mp_mosaic_element_bytes(window->type) &&
-                    window->type->element == MP_MOSAIC_NUMBER;
-  if (!fits) {
+  const bool has_elements =
+      window->is_semaphores ? type->dtype == MP_DTYPE_S32
+                            : mp_dtype_size(type->dtype) == mp_mosaic_element_bytes(window->type);
+  if (!mp_type_is_tensor(type) || type->rank != window->type->rank || !has_elements) {
     return mp_mosaic_maker_error(maker, "argument %u does not fit to %s %u of the call",
                                  window->arg, window->is_result ? "result" : "operand",
                                  window->array);
@@ -194,11 +194,14 @@ static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
   }
   window->view = maker->kernel->main.args[window->arg];
   window->alias = -1;
-  window->is_whole = indices == NULL && mosaic_make_windows_is_unblocked(arg->type->space);
+  window->is_semaphores = window->type->element != MP_MOSAIC_NUMBER;
+  if (window->is_semaphores) indices = NULL;  // there are no blocks of them
+  window->is_whole = window->is_semaphores ||
+                     (indices == NULL && mosaic_make_windows_is_unblocked(arg->type->space));
   // Checks see a block's memory as a TPU has it.
   window->is_copied =
       maker->target->checks || (!window->is_result && maker->compiler->written[window->arg]);
-  if (window->is_whole) window->bytes = 0;
+  if (window->is_whole && !window->is_semaphores) window->bytes = 0;
   MP_RETURN_IF_ERROR(mosaic_make_windows_array(maker, window));
   if (indices != NULL) MP_RETURN_IF_ERROR(mosaic_make_windows_entry(maker, indices, window));
   MP_RETURN_IF_ERROR(mosaic_make_windows_kind(maker, kind, window));
@@ -283,6 +286,19 @@ static mp_status_t mosaic_make_windows_make_locals(mp_mosaic_maker_t *maker) {
 
 // ---- ----
 
+// Semaphores of a result that begins with an operand's are the same ones.
+static void mosaic_make_windows_place_semaphores(mp_mosaic_kernel_t *kernel) {
+  for (uint32_t r = 0; r < kernel->num_windows; ++r) {
+    mp_mosaic_window_t *result = &kernel->windows[r];
+    if (!result->is_semaphores || !result->is_result || result->alias < 0) continue;
+    for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+      const mp_mosaic_window_t *operand = &kernel->windows[w];
+      const bool is_same = !operand->is_result && operand->array == (uint32_t)result->alias;
+      if (is_same && operand->is_semaphores) result->offset = operand->offset;
+    }
+  }
+}
+
 static void mosaic_make_windows_place(mp_mosaic_kernel_t *kernel) {
   size_t at = 0;
   for (uint32_t i = 0; i < kernel->num_locals; ++i) {
@@ -293,6 +309,7 @@ static void mosaic_make_windows_place(mp_mosaic_kernel_t *kernel) {
     kernel->windows[w].offset = at;
     at += mp_round_up_64(kernel->windows[w].bytes);
   }
+  mosaic_make_windows_place_semaphores(kernel);
   kernel->part_bytes = at + mp_round_up_64(kernel->num_windows * sizeof(mp_mosaic_window_state_t));
 }
 

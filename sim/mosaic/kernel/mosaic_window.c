@@ -5,8 +5,12 @@
 #include "sim/mosaic/kernel/mosaic_grid.h"
 #include "sim/mosaic/run/mosaic_unset.h"
 
+size_t mp_mosaic_window_element_bytes(const mp_mosaic_window_t *window) {
+  return window->is_semaphores ? sizeof(uint32_t) : mp_mosaic_element_bytes(window->type);
+}
+
 size_t mp_mosaic_window_array_bytes(const mp_mosaic_window_t *window) {
-  size_t bytes = mp_mosaic_element_bytes(window->type);
+  size_t bytes = mp_mosaic_window_element_bytes(window);
   for (uint32_t d = 0; d < window->type->rank; ++d) bytes *= (size_t)window->dims[d];
   return bytes;
 }
@@ -128,4 +132,24 @@ mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window, const int64_
   if (!is_inside) mp_mosaic_unset(window->type, state->copy, window->bytes);
   mosaic_window_copy(window, starts, state, false);
   return NULL;
+}
+
+// ---- semaphores ----
+
+void mp_mosaic_window_load_semaphores(const mp_mosaic_window_t *window,
+                                      const mp_mosaic_window_state_t *state) {
+  const uint32_t *array = (const uint32_t *)state->array;
+  int64_t *semaphores = (int64_t *)state->copy;
+  for (size_t i = 0; i < window->bytes / sizeof(*semaphores); ++i) {
+    semaphores[i] = window->is_result ? 0 : array[i];
+  }
+}
+
+void mp_mosaic_window_store_semaphores(const mp_mosaic_window_t *window,
+                                       const mp_mosaic_window_state_t *state) {
+  uint32_t *array = (uint32_t *)state->array;
+  const int64_t *semaphores = (const int64_t *)state->copy;
+  for (size_t i = 0; i < window->bytes / sizeof(*semaphores); ++i) {
+    array[i] = (uint32_t)semaphores[i];
+  }
 }

@@ -145,6 +145,31 @@ def test_jax_refuses_blocks_as_for_tpus():
   assert one == other and "divisible by" in one, one
 
 
+def test_a_dma_goes_on_between_kernels():
+  """One kernel starts a DMA and returns its semaphore, which another waits for.  Both are also one with checks."""
+  code = """
+      ANY, SEMAPHORE = pl.BlockSpec(memory_space=pl.ANY), pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
+      DMA = pltpu.SemaphoreType.DMA
+      def start(x, kept, o, sems): pltpu.make_async_copy(x, o, sems.at[1]).start()
+      def wait(x, o, sems, other): pltpu.make_async_copy(x, o, sems.at[NUMBER]).wait()
+      def f(x):
+        x, o, sems = pl.pallas_call(
+            start, out_shape=(x, x, DMA((2,))), in_specs=[ANY], out_specs=(ANY, ANY, SEMAPHORE),
+            input_output_aliases={0: 0})(x)
+        return pl.pallas_call(wait, out_shape=x, in_specs=[ANY, ANY, SEMAPHORE], out_specs=ANY,
+                              input_output_aliases={1: 0})(x, o, sems)
+      try:
+        print((jax.jit(f)(x) == x).all())
+      except jax.errors.JaxRuntimeError as error:
+        print(str(error))
+      """
+  for check in ("", "check"):
+    pod = POD | {"MINIPOD_KERNELS": check}
+    assert scenario.run(code.replace("NUMBER", "1"), **pod) == "True\n"
+    out = scenario.run(code.replace("NUMBER", "0"), **pod)
+    assert "it waits for a semaphore that nothing signals: it is 0, and the wait is for 16384" in out, out
+
+
 def test_a_kernel_must_fit_into_vmem():
   out = scenario.run("""
       try:

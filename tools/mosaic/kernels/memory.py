@@ -38,6 +38,19 @@ def whole_copy(rng):
   return call(body, like(x), [ANY], ANY, [DMA]), [x]
 
 
+@case(by=("reference",))
+def copy_between_kernels(rng):
+  x, semaphore = normal(rng, 32, 128), pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
+  def start(x, kept, o, sem):
+    pltpu.make_async_copy(x, o, sem).start()
+  def wait(x, o, sem, kept):
+    pltpu.make_async_copy(x, o, sem).wait()
+  def f(x):
+    x, o, sem = call(start, (like(x), like(x), DMA(())), [ANY], (ANY, ANY, semaphore), input_output_aliases={0: 0})(x)
+    return call(wait, like(x), [ANY, ANY, semaphore], ANY, input_output_aliases={1: 0})(x, o, sem)
+  return f, [x], lambda x: x
+
+
 @case
 def copy_through_vmem(rng):
   x = normal(rng, 64, 128)
