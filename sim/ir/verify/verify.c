@@ -65,6 +65,7 @@ static mp_status_t verify_tensor_type(const mp_op_t *op, const mp_type_t *type) 
 static mp_status_t verify_type(const mp_op_t *op, const mp_type_t *type, int depth) {
   switch (type->kind) {
     case MP_TYPE_TENSOR:
+    case MP_TYPE_BUFFER:
       return verify_tensor_type(op, type);
     case MP_TYPE_TOKEN:
       return NULL;
@@ -77,8 +78,6 @@ static mp_status_t verify_type(const mp_op_t *op, const mp_type_t *type, int dep
       return NULL;
     case MP_TYPE_UNRANKED:
       return mp_op_error(op, MP_UNIMPLEMENTED, "tensors without a rank are not supported");
-    case MP_TYPE_BUFFER:
-      return mp_op_error(op, MP_UNIMPLEMENTED, "buffer types are not supported");
     case MP_TYPE_FUNCTION:
     case MP_TYPE_NONE:
       break;

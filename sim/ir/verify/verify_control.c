@@ -188,7 +188,8 @@ static mp_status_t verify_control_layout(const mp_op_t *op, const mp_attr_t *lay
                                          const mp_type_t *type, const char *what) {
   MP_CHECK(op, layout->kind == MP_KIND_INTS && layout->u.ints.rank <= 1,
            "%s has an entry that is not a list of dimensions", what);
-  uint32_t rank = type->kind == MP_TYPE_TENSOR ? type->rank : 0;
+  const bool is_array = type->kind == MP_TYPE_TENSOR || type->kind == MP_TYPE_BUFFER;
+  const uint32_t rank = is_array ? type->rank : 0;
   MP_CHECK(op, layout->u.ints.count == rank, "%s has %zu dimensions for rank %u", what,
            layout->u.ints.count, rank);
   uint64_t used = 0;

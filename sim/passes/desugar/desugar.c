@@ -110,6 +110,12 @@ static mp_status_t desugar_torch_index_select(mp_module_t *module, mp_op_t *op) 
   return mp_rewrite_become(module, op, MP_OP_GATHER, attrs, 7);
 }
 
+static mp_status_t desugar_call(mp_module_t *module, mp_op_t *op) {
+  bool is_buffer = false;
+  MP_RETURN_IF_ERROR(mp_desugar_buffer_call(module, op, &is_buffer));
+  return is_buffer ? NULL : mp_desugar_function_call(module, op);
+}
+
 typedef mp_status_t (*mp_desugar_rule_t)(mp_module_t *module, mp_op_t *op);
 
 static const mp_desugar_rule_t g_rules[MP_OP_COUNT] = {
@@ -121,7 +127,7 @@ static const mp_desugar_rule_t g_rules[MP_OP_COUNT] = {
     [MP_OP_COLLECTIVE_REDUCE] = mp_desugar_mesh_groups,
     [MP_OP_CREATE_TOKEN] = desugar_create_token,
     [MP_OP_CROSS_REPLICA_SUM] = desugar_cross_replica_sum,
-    [MP_OP_CUSTOM_CALL] = mp_desugar_function_call,
+    [MP_OP_CUSTOM_CALL] = desugar_call,
     [MP_OP_DOT] = desugar_dot,
     [MP_OP_DYNAMIC_BROADCAST_IN_DIM] = mp_desugar_dynamic_broadcast_in_dim,
     [MP_OP_DYNAMIC_CONV] = mp_desugar_dynamic_conv,
@@ -152,5 +158,6 @@ static mp_status_t desugar_visit(void *context, mp_op_t *op) {
 
 mp_status_t mp_pass_desugar(mp_module_t *module) {
   MP_RETURN_IF_ERROR(mp_pass_flatten(module));
+  MP_RETURN_IF_ERROR(mp_desugar_buffers(module));
   return mp_module_walk(module, desugar_visit, module);
 }

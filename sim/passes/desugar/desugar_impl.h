@@ -27,6 +27,11 @@ MP_NODISCARD mp_status_t mp_desugar_unary_einsum(mp_module_t *module, mp_op_t *o
 // desugar_functions.c: calls of functions of one number. Other calls stay.
 MP_NODISCARD mp_status_t mp_desugar_function_call(mp_module_t *module, mp_op_t *op);
 
+// desugar_buffers.c: values that stand for memory become arrays, throughout the module. Then: calls
+// that make such memory, or only say where it lies; other calls stay.
+MP_NODISCARD mp_status_t mp_desugar_buffers(mp_module_t *module);
+MP_NODISCARD mp_status_t mp_desugar_buffer_call(mp_module_t *module, mp_op_t *op, bool *out_is_one);
+
 // desugar_products.c: the element types of a dot, convolution or einsum, which may be of different
 // classes. `*out_op` gets the op, which is `op` itself unless `op` became the conversion of the
 // result.

@@ -170,6 +170,25 @@ def test_a_dma_goes_on_between_kernels():
     assert "it waits for a semaphore that nothing signals: it is 0, and the wait is for 16384" in out, out
 
 
+def test_arrays_of_nothing_and_pinned_ones():
+  out = scenario.run("""
+      f = jax.jit(lambda x: jax.lax.empty((8, 128), jnp.float32).at[2:4].set(x))
+      checks = [export.DisabledSafetyCheck.platform(), export.DisabledSafetyCheck.custom_call("AllocateBuffer")]
+      exported = export.export(f, platforms=["tpu"], disabled_checks=checks)(x[2:4])
+      print("AllocateBuffer" in exported.mlir_module(), (jax.jit(exported.call)(x[2:4])[2:4] == 1).all())
+      from jax._src.state import primitives
+      if hasattr(primitives, "pin"):
+        def add(x, o): o[...] = x[...] + 1
+        def g(x):
+          pinned = primitives.pin(x)
+          for _ in range(3):
+            pinned = pl.pallas_call(add, out_shape=pinned, input_output_aliases={0: 0})(pinned)
+          return primitives.unpin(pinned)
+        assert (jax.jit(g)(x) == 4).all()
+      """, **POD)
+  assert out == "True True\n", out
+
+
 def test_a_kernel_must_fit_into_vmem():
   out = scenario.run("""
       try:

@@ -1,6 +1,7 @@
 // Sugar becomes plain ops: small programs before, their dump after.
 #include <stdio.h>
 
+#include "sim/ir/verify/verify.h"
 #include "sim/passes/desugar/desugar.h"
 #include "sim/passes/passes.h"
 #include "tests/unit/support/ir_test.h"
@@ -125,6 +126,68 @@ static void test_function_calls(void **state) {
       }
       ir_end(&ir);
     }
+  }
+}
+
+// ---- buffers ----
+
+static mp_value_t *call_of(ir_t *ir, const char *target, mp_value_t *operand, const char *type) {
+  return ir_op(ir, MP_OP_CUSTOM_CALL, type, (mp_value_t *[]){operand, NULL},
+               ATTRS(ir_string(ir, MP_ATTR_CALL_TARGET_NAME, target)));
+}
+
+static void become_buffer(ir_t *ir, mp_value_t *value) {
+  mp_type_t *type = MP_ARENA_NEW(ir->module->arena, mp_type_t);
+  *type = *value->type;
+  type->kind = MP_TYPE_BUFFER;
+  value->type = type;
+}
+
+static void test_buffers(void **state) {
+  (void)state;
+  ir_t ir = ir_start("4xf32", "4xf32 2x3xi8 4xf32");
+  mp_value_t *pinned = call_of(&ir, "Pin", ir.args[0], "4xf32");
+  become_buffer(&ir, pinned);
+  mp_value_t *changed = call_of(&ir, "other", pinned, "4xf32");
+  become_buffer(&ir, changed);
+  mp_value_t *unpinned = call_of(&ir, "Unpin", changed, "4xf32");
+  mp_value_t *made = call_of(&ir, "CreateBuffer", NULL, "4xf32");
+  become_buffer(&ir, made);
+  ir_return(&ir, VALUES(unpinned, call_of(&ir, "AllocateBuffer", NULL, "2x3xi8"),
+                        call_of(&ir, "Unpin", made, "4xf32")));
+  assert_ok(mp_module_verify(ir.module));
+  assert_ok(mp_pass_desugar(ir.module));
+  assert_ok(mp_module_verify(ir.module));
+  ir_check(&ir,
+           "%1 = reshape(%0) : tensor<4xf32>\n"
+           "%2 = custom_call(%1) {call_target_name=\"other\"} : tensor<4xf32>\n"
+           "%3 = reshape(%2) : tensor<4xf32>\n"
+           "%4 = constant() {value=splat 0} : tensor<f32>\n"
+           "%5 = broadcast_in_dim(%4) {broadcast_dimensions=[]} : tensor<4xf32>\n"
+           "%6 = constant() {value=splat 0} : tensor<i8>\n"
+           "%7 = broadcast_in_dim(%6) {broadcast_dimensions=[]} : tensor<2x3xi8>\n"
+           "%8 = reshape(%5) : tensor<4xf32>\n"
+           "return(%3, %7, %8)\n");
+  ir_end(&ir);
+}
+
+static void test_buffers_refuse(void **state) {
+  (void)state;
+  static const struct {
+    const char *target;
+    bool has_operand;
+    const char *type, *message;
+  } refusals[] = {
+      {"Pin", true, "5xf32", "'Pin' takes one array and returns it"},
+      {"Unpin", false, "4xf32", "'Unpin' takes one array and returns it"},
+      {"AllocateBuffer", true, "4xf32", "'AllocateBuffer' makes one array of nothing"},
+  };
+  for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); ++i) {
+    ir_t ir = ir_start("4xf32", refusals[i].type);
+    ir_return(&ir, VALUES(call_of(&ir, refusals[i].target,
+                                  refusals[i].has_operand ? ir.args[0] : NULL, refusals[i].type)));
+    assert_status(mp_pass_desugar(ir.module), MP_INVALID_ARGUMENT, refusals[i].message);
+    ir_end(&ir);
   }
 }
 
@@ -511,6 +574,8 @@ int main(void) {
       cmocka_unit_test(test_if),
       cmocka_unit_test(test_cross_replica_sum),
       cmocka_unit_test(test_function_calls),
+      cmocka_unit_test(test_buffers),
+      cmocka_unit_test(test_buffers_refuse),
       cmocka_unit_test(test_torch_index_select),
       cmocka_unit_test(test_torch_index_select_refuses),
       cmocka_unit_test(test_einsum),
