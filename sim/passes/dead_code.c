@@ -1,10 +1,10 @@
 // Dead code: one backward sweep marks the ops that are needed, and a forward sweep removes all
 // others.
 //
-// An op is needed if it or an op in its regions has an effect (terminators have one), or if a
-// needed op uses one of its results. The sweep goes backwards so that it sees the uses of a value
-// before its definition. The values that a loop carries are used by its terminators, which are
-// needed.
+// An op is needed if it or an op in its regions has an effect (terminators have one), unless it
+// says that it may be removed all the same, or if a needed op uses one of its results. The sweep
+// goes backwards so that it sees the uses of a value before its definition. The values that a loop
+// carries are used by its terminators, which are needed.
 #include "sim/passes/passes.h"
 
 static void dead_code_sweep_block(mp_block_t *block, bool *used);
@@ -19,8 +19,16 @@ static bool dead_code_region_has_effect(const mp_op_t *op) {
   return false;
 }
 
+// JAX marks kernels whose effects are seen in their results alone.
+static bool dead_code_may_go(const mp_op_t *op) {
+  const mp_attr_t *may = mp_attr_dict_get_text(mp_op_attr(op, MP_ATTR_MHLO_FRONTEND_ATTRIBUTES),
+                                               "xla_allow_dce_side_effecting_op");
+  return op->code == MP_OP_CUSTOM_CALL && may != NULL && may->kind == MP_KIND_STRING &&
+         mp_str_is(may->u.str, "true");
+}
+
 static bool dead_code_is_needed(const mp_op_t *op, const bool *used) {
-  if (mp_op_has_effect(op)) return true;
+  if (mp_op_has_effect(op) && !dead_code_may_go(op)) return true;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (used[op->results[i].id]) return true;
   }

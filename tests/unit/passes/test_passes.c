@@ -360,6 +360,29 @@ static void test_dead_code(void **state) {
   ir_end(&ir);
 }
 
+// A call may say that it can be removed although it has effects.
+static void test_dead_calls(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n"
+      "  %0 = stablehlo.custom_call @stays(%x) {has_side_effect = true, mhlo.frontend_attributes = "
+      "{xla_allow_dce_side_effecting_op = \"false\"}} : (tensor<f32>) -> tensor<f32>\n"
+      "  %1 = stablehlo.custom_call @goes(%x) {has_side_effect = true, mhlo.frontend_attributes = "
+      "{xla_allow_dce_side_effecting_op = \"true\"}} : (tensor<f32>) -> tensor<f32>\n"
+      "  %2 = stablehlo.custom_call @used(%x) {has_side_effect = true, mhlo.frontend_attributes = "
+      "{xla_allow_dce_side_effecting_op = \"true\"}} : (tensor<f32>) -> tensor<f32>\n"
+      "  return %2 : tensor<f32>\n"
+      "}\n";
+  mp_module_t *module = NULL;
+  assert_ok(mp_read_text(text, sizeof(text) - 1, &module));
+  assert_ok(mp_pass_dead_code(module));
+  const mp_op_t *first = module->main->body->first;
+  assert_true(mp_str_is(mp_op_str(first, MP_ATTR_CALL_TARGET_NAME), "stays"));
+  assert_true(mp_str_is(mp_op_str(first->next, MP_ATTR_CALL_TARGET_NAME), "used"));
+  assert_int_equal(first->next->next->code, MP_OP_RETURN);
+  mp_module_release(module);
+}
+
 // Before partitioning a kernel is one op, whose region is then put in its place or taken away.
 #define KERNEL                                                                                  \
   "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n"                                         \
@@ -589,6 +612,7 @@ int main(void) {
       cmocka_unit_test(test_loop_values_early),
       cmocka_unit_test(test_loop_that_changes_nothing),
       cmocka_unit_test(test_dead_code),
+      cmocka_unit_test(test_dead_calls),
       cmocka_unit_test(test_kernels),
       cmocka_unit_test(test_inline),
       cmocka_unit_test(test_inline_swapped),
