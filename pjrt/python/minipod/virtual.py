@@ -6,6 +6,8 @@ from minipod import foreign
 
 _TURN = 0.2  # seconds
 
+_make_launches = None  # what `launch_first` got
+
 
 def _library() -> ctypes.CDLL:
   library = foreign.library()
@@ -22,11 +24,19 @@ def _library() -> ctypes.CDLL:
   return library
 
 
+def launch_first(function) -> None:
+  """Lets `function()` make the launches that a framework still has in threads of its own, before times are read."""
+  global _make_launches
+  _make_launches = function
+
+
 def _await_launches(library: ctypes.CDLL) -> bool:
   """Waits, in real time, until the virtual times of all launches so far are known; False in a callback.
 
   In turns, so that the user can interrupt it.
   """
+  if _make_launches is not None and library.minipod_virtual_time() >= 0 and library.minipod_await_launches(0) >= 0:
+    _make_launches()
   while (known := library.minipod_await_launches(_TURN)) == 0:
     pass
   return known > 0

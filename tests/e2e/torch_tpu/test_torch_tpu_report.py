@@ -79,6 +79,21 @@ def test_compiled_programs_have_modules_and_lines(tmp_path):
   assert "tt_jit_Linear/addmm_addmm" in names and not any("minipod" in name for name in names), names
 
 
+def test_reports_and_times_wait_for_compiled_launches():
+  """A thread of TorchTPU's launches a compiled function after its call has returned."""
+  out = tpu.run("""
+      def launches(): return sum(p["launches"] for client in minipod.time_report("data") for p in client["programs"])
+      def seen(read):
+        before = read()
+        compiled(x)
+        return read() > before
+      compiled = torch.compile(model.head)
+      compiled(x)
+      print(sum(seen(launches) for _ in range(300)), sum(seen(minipod.virtual_time) for _ in range(300)))
+      """, "v6e:1x1", prelude=MODEL, MINIPOD_TIME="model")
+  assert out == "300 300\n"
+
+
 def test_labels_change_no_value_and_no_time():
   code = "torch.manual_seed(0)\nprint([step(model) for _ in range(3)], minipod.virtual_time())\n"
   code = "torch.manual_seed(0)\nmodel = Net().to('tpu')\noptimizer = torch.optim.AdamW(model.parameters())\n" + code
