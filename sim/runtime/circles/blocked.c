@@ -114,6 +114,28 @@ static void blocked_add_first(mp_blocked_search_t *search, mp_session_t *session
 
 // ---- Searches ----
 
+// Adds the first run of a stream, if there is one.
+static bool blocked_add_first_of(mp_blocked_search_t *search, mp_device_t *device) {
+  mp_lock(&device->lock);
+  const mp_run_t *first = device->first;
+  mp_session_t *session = first == NULL ? NULL : mp_session_retain(first->session);
+  const uint32_t logical = first == NULL ? 0 : first->logical;
+  mp_unlock(&device->lock);
+  if (session != NULL) blocked_add(search, session, logical);
+  return session != NULL;
+}
+
+// Begins with the run behind which a launch would be queued that has not come yet. The launch lock
+// is held, so it does not come meanwhile.
+static void blocked_begin_before_launch(mp_client_t *client, mp_blocked_search_t *search,
+                                        const mp_blocked_question_t *question) {
+  const uint32_t id = mp_packet_place(question->packet);
+  if (client->launches->has_blocked || id >= client->num_devices) return;
+  if (mp_endpoint_has_had_subject(client->endpoint, question->packet)) return;
+  mp_device_t *device = mp_client_device(client, id);
+  if (device->is_local) blocked_add_first_of(search, device);
+}
+
 static void blocked_begin(mp_blocked_search_t *search, const mp_blocked_question_t *question) {
   mp_session_t *session = question->session;
   mp_participant_state_t state = MP_PARTICIPANT_DONE;
@@ -135,8 +157,13 @@ static void blocked_begin(mp_blocked_search_t *search, const mp_blocked_question
   }
 }
 
-static void blocked_search(mp_blocked_search_t *search, const mp_blocked_question_t *question) {
-  blocked_begin(search, question);
+static void blocked_search(mp_client_t *client, mp_blocked_search_t *search,
+                           const mp_blocked_question_t *question) {
+  if (question->session == NULL) {
+    blocked_begin_before_launch(client, search, question);
+  } else {
+    blocked_begin(search, question);
+  }
   for (uint32_t i = 0; i < search->blocked.count; ++i) {
     blocked_expand(search, i);
     while (search->queued.count != 0) {
@@ -157,7 +184,7 @@ bool mp_blocked_find(mp_client_t *client, const mp_blocked_question_t *question,
     // The flag shows, as in runs/deadlock.c, whether a run was parked or resumed during the search:
     // if not, all that was read was true at one time.
     must_look |= atomic_exchange(needs_look, false);
-    blocked_search(out_search, question);
+    blocked_search(client, out_search, question);
     is_proven = !atomic_load(needs_look) && !out_search->has_failed;
     if (must_look) atomic_store(needs_look, true);
     mp_unlock(&client->launches->lock);
@@ -169,14 +196,9 @@ bool mp_blocked_find(mp_client_t *client, const mp_blocked_question_t *question,
 
 void mp_blocked_find_first(mp_device_t *device, mp_blocked_search_t *out_search) {
   mp_lock_assert_held(&device->client->launches->lock);
-  mp_lock(&device->lock);
-  const mp_run_t *first = device->first;
-  mp_session_t *session = first == NULL ? NULL : mp_session_retain(first->session);
-  const uint32_t logical = first == NULL ? 0 : first->logical;
-  mp_unlock(&device->lock);
-  if (session == NULL) return;
-  blocked_add(out_search, session, logical);
-  if (out_search->blocked.count != 0) blocked_expand(out_search, 0);
+  if (blocked_add_first_of(out_search, device) && out_search->blocked.count != 0) {
+    blocked_expand(out_search, 0);
+  }
 }
 
 void mp_blocked_deinit(mp_blocked_search_t *search) {

@@ -4,7 +4,9 @@
 // A run waits either at a collective or for a message (it is parked), or for an earlier run of its
 // stream. So what a participant waits for is found by going from one to the other. Where that leads
 // to a run that is running, or that waits for an input, a launch or a foreign function, nothing is
-// found: such a run may continue.
+// found: such a run may continue. A launch that has not come yet would be queued at the end of the
+// device's stream, so it waits for the first run there; but not if a program has made calls, after
+// which a launch may get a side stream.
 #ifndef MINIPOD_SIM_RUNTIME_CIRCLES_BLOCKED_H_
 #define MINIPOD_SIM_RUNTIME_CIRCLES_BLOCKED_H_
 
@@ -39,19 +41,21 @@ typedef struct {
 
 // What another process asks about: a participant of this process that it waits for.
 typedef struct {
-  mp_session_t *session;  // borrowed
+  mp_session_t *session;  // borrowed; NULL: the launch has not come, or is over
   uint32_t missing;
   bool is_message;
   uint64_t group;
   uint32_t number;
+  const mp_packet_t *packet;  // borrowed; names the launch and the participant's device
 } mp_blocked_question_t;
 
 // Finds what the first run of this stream waits for, if it is parked: at most one item of
 // `blocked`, and its waits for other processes. The caller holds the launch lock.
 void mp_blocked_find_first(mp_device_t *device, mp_blocked_search_t *out_search);
 // Finds all participants of this process that the missing one waits for, and itself if it is
-// parked; nothing if it has already done what it is waited for. All that is found was true at one
-// moment during the call. No lock is held. False: runs were moving meanwhile, so nothing is proven.
+// parked; nothing if it has already done what it is waited for. If its launch has not come, it
+// waits for the first run of its device. All that is found was true at one moment during the call.
+// No lock is held. False: runs were moving meanwhile, so nothing is proven.
 bool mp_blocked_find(mp_client_t *client, const mp_blocked_question_t *question,
                      mp_blocked_search_t *out_search);
 // Releases what was found. The search must have been zeroed before it was used.

@@ -71,6 +71,7 @@ static void circle_send_along(const mp_client_t *client, mp_probe_t *probe,
   };
   mp_probe_write(probe, &bytes);
   mp_envelope_t envelope = mp_peers_envelope(peers, MP_PACKET_PROBE);
+  envelope.words[0] |= session->names[wait->missing] << 8;
   envelope.words[1] = wait->missing;
   envelope.words[2] = wait->is_message;
   envelope.key[2] = wait->group;
@@ -180,12 +181,12 @@ static void circle_take_probe(mp_client_t *client, const mp_packet_t *packet) {
   mp_probe_t probe;
   if (!mp_probe_read(packet->data, packet->bytes, &probe)) return;
   mp_session_t *session = mp_endpoint_find_subject(client->endpoint, packet);
-  if (session == NULL) return;
   const mp_blocked_question_t question = {.session = session,
                                           .missing = packet->envelope.words[1],
                                           .is_message = packet->envelope.words[2] != 0,
                                           .group = packet->envelope.key[2],
-                                          .number = (uint32_t)packet->envelope.key[3]};
+                                          .number = (uint32_t)packet->envelope.key[3],
+                                          .packet = packet};
   mp_blocked_search_t search = {0};
   if (mp_blocked_find(client, &question, &search)) {
     if (probe.hops[0].rank == circle_own_rank(client)) {

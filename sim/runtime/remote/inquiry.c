@@ -33,6 +33,14 @@ mp_session_t *mp_endpoint_find_subject(mp_endpoint_t *endpoint, const mp_packet_
   return mp_endpoint_find_session(endpoint, inquiry->envelope.key[0], mp_packet_launch(inquiry));
 }
 
+bool mp_endpoint_has_had_subject(mp_endpoint_t *endpoint, const mp_packet_t *inquiry) {
+  mp_lock(&endpoint->router->lock);
+  const mp_launch_queue_t *queue = mp_router_find_queue(endpoint, inquiry->envelope.key[0]);
+  const bool has_had = queue != NULL && mp_packet_launch(inquiry) < queue->num_entered;
+  mp_unlock(&endpoint->router->lock);
+  return has_had;
+}
+
 void mp_endpoint_send(const mp_endpoint_t *endpoint, uint32_t rank, const mp_envelope_t *envelope,
                       const void *bytes, size_t size) {
   mp_world_t *world = endpoint->router->world;

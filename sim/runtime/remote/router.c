@@ -22,7 +22,7 @@ static bool g_has_exit_handler;
 
 // ---- Launch queues; the router's lock is held ----
 
-static mp_launch_queue_t *router_find_queue(const mp_endpoint_t *endpoint, uint64_t devices) {
+mp_launch_queue_t *mp_router_find_queue(const mp_endpoint_t *endpoint, uint64_t devices) {
   mp_launch_queue_t *queue = endpoint->queues;
   while (queue != NULL && queue->devices != devices) queue = queue->next;
   return queue;
@@ -34,7 +34,7 @@ static bool router_is_of_devices(const mp_packet_t *packet, uint64_t devices) {
 
 mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices) {
   mp_lock_assert_held(&endpoint->router->lock);
-  mp_launch_queue_t *queue = router_find_queue(endpoint, devices);
+  mp_launch_queue_t *queue = mp_router_find_queue(endpoint, devices);
   if (queue != NULL) return queue;
   queue = mp_calloc(1, sizeof(*queue));
   if (queue == NULL) return NULL;
@@ -56,7 +56,7 @@ static mp_peers_t *router_find_peers(const mp_launch_queue_t *queue, uint64_t nu
 
 mp_peers_t *mp_router_find_peers(const mp_endpoint_t *endpoint, uint64_t devices, uint64_t number) {
   mp_lock_assert_held(&endpoint->router->lock);
-  const mp_launch_queue_t *queue = router_find_queue(endpoint, devices);
+  const mp_launch_queue_t *queue = mp_router_find_queue(endpoint, devices);
   return queue == NULL ? NULL : router_find_peers(queue, number);
 }
 
@@ -126,7 +126,7 @@ void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
     router_keep_inquiry(endpoint, packet);
     return;
   }
-  mp_launch_queue_t *queue = router_find_queue(endpoint, packet->envelope.key[0]);
+  mp_launch_queue_t *queue = mp_router_find_queue(endpoint, packet->envelope.key[0]);
   const uint64_t num_entered = queue == NULL ? 0 : queue->num_entered;
   const uint64_t number = mp_packet_launch(packet);
   if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= num_entered) {

@@ -58,7 +58,8 @@ typedef enum {
   MP_PACKET_ANSWER,
   MP_PACKET_KINDS,  // those above are handed to sessions; the others wait as inquiries (inquiry.c)
   // "Does a participant of yours that keeps others waiting wait itself?" The key's launch has the
-  // participant: words[1] is its logical number. words[2] is 1 if a message of it is missing; else
+  // participant: words[1] is its logical number, the place its device. words[2] is 1 if a message
+  // of it is missing; else
   // the launch's collective with key[2] and key[3] (low word), as in a PAYLOAD. Bytes:
   // circles/probe.h.
   MP_PACKET_PROBE = MP_PACKET_KINDS,
@@ -198,6 +199,8 @@ mp_packet_t *mp_endpoint_take_inquiry(mp_endpoint_t *endpoint);
 mp_session_t *mp_endpoint_find_session(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number);
 // The session, retained, that an inquiry is about; NULL as above.
 mp_session_t *mp_endpoint_find_subject(mp_endpoint_t *endpoint, const mp_packet_t *inquiry);
+// Whether this process has made the launch that an inquiry is about.
+bool mp_endpoint_has_had_subject(mp_endpoint_t *endpoint, const mp_packet_t *inquiry);
 // Sends a packet with a copy of the bytes, if there are any. Takes no lock. Errors are dropped: the
 // router reports lost processes.
 void mp_endpoint_send(const mp_endpoint_t *endpoint, uint32_t rank, const mp_envelope_t *envelope,

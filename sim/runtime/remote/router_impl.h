@@ -82,6 +82,8 @@ MP_NODISCARD mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_rout
 
 // ---- The router's lock is held ----
 
+// The launch queue of this list of devices; NULL: nothing was launched on it.
+mp_launch_queue_t *mp_router_find_queue(const mp_endpoint_t *endpoint, uint64_t devices);
 // The launch queue of this list of devices, made on first use. NULL: memory is short.
 mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices);
 // Takes a packet for this endpoint: hands it to its session, keeps it for a session to come, or

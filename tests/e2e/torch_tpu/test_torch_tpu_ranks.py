@@ -270,11 +270,14 @@ def rank_main(rank):
 """
 
 
-def test_groups_that_wait_for_each_other_in_a_circle():
-  codes, texts = forked(CIRCLE)
+@pytest.mark.parametrize("variables", [{}, {"MINIPOD_TIME": "model"}], ids=["values", "times"])
+def test_groups_that_wait_for_each_other_in_a_circle(variables):
+  """With virtual times each launch waits for the one before, and errors name the lines of launches."""
+  codes, texts = forked(CIRCLE, **variables)
   assert codes == [0] * 4, texts
   circle = [(0, "0, 1", 1), (1, "1, 3", 3), (3, "2, 3", 2), (2, "0, 2", 0)]
-  waits = "; ".join(fr"process {rank}: device {rank} waits in [^;]*all_reduce [^;]* of devices {group}[^;]*for device {other}"
+  line = r", called at [^;]*:\d+" if variables else ""
+  waits = "; ".join(fr"process {rank}: device {rank} waits in [^;]*all_reduce [^;]* of devices {group}[^;]*{line}[^;]*for device {other}"
                     for rank, group, other in circle)
   for text in texts:
     found = re.search(r"after ([\d.]+) s: .*collectives are stuck: each of these processes waits for the next one, .*" + waits,

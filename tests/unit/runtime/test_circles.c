@@ -87,12 +87,20 @@ static void end_all(run_t *run, const orders_t *orders) {
   }
 }
 
-static void expect_stuck(test_launch_t *l, const char *text) {
+static void expect_stuck_or_done(test_launch_t *l, const char *text) {
   mp_status_t status = mp_event_await(l->done[0]);
+  if (status == NULL) return;
   assert_int_equal(mp_status_code(status), MP_ABORTED);
   if (strncmp(mp_status_message(status), text, strlen(text)) != 0) {
     fail_msg("%s\ninstead of\n%s", mp_status_message(status), text);
   }
+  mp_status_release(status);
+}
+
+static void expect_stuck(test_launch_t *l, const char *text) {
+  expect_stuck_or_done(l, text);
+  mp_status_t status = mp_event_await(l->done[0]);
+  assert_non_null(status);
   mp_status_release(status);
 }
 
@@ -146,8 +154,36 @@ static void test_two_of_three(void **state) {
   stop_pods(&pods);
 }
 
-// A launch that has not come may still come: nothing fails before that, and all goes well if it is
-// the right one.
+// Each process waits for its first launch before it makes the next one.
+static void test_launches_that_never_come(void **state) {
+  (void)state;
+  static const orders_t orders = {{{3}, {6}, {5}, {8}}};
+  static const orders_t right = {{{3, 5, 15}, {3, 6, 15}, {5, 6, 15}, {15}}};
+  pods_t pods;
+  static run_t run;
+  start_pods(&pods, RANKS, 2, k_options);
+  const double begin = mp_clock_seconds();
+  launch_all(&run, &pods, &orders);
+  for (uint32_t rank = 0; rank < 3; ++rank) expect_stuck(&run.launches[rank][0], k_three);
+  launch_expect(&run.launches[3][0], 1);
+  assert_true(mp_clock_seconds() - begin < 10);  // about 1 s
+  // The launches for which the others have waited fail, too, unless the values of the others have
+  // come before their errors.
+  static const uint32_t others[] = {5, 3, 6};
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    launch_group(&run.launches[rank][1], &pods, rank, others[rank]);
+    expect_stuck_or_done(&run.launches[rank][1], k_three);
+    launch_end(&run.launches[rank][1]);
+  }
+  end_all(&run, &orders);
+  launch_all(&run, &pods, &right);
+  launch_expect(&run.launches[3][0], 4);
+  launch_expect(&run.launches[2][1], 2);
+  end_all(&run, &right);
+  stop_pods(&pods);
+}
+
+// A process that waits for nothing may still make the right launch: nothing fails before that.
 static void test_launches_that_come_late(void **state) {
   (void)state;
   atomic_store(&mp_watch_tick_ms, 20);
@@ -166,11 +202,11 @@ static void test_launches_that_come_late(void **state) {
   end_all(&run, &orders);
 
   launch_all(&run, &pods, &early);
-  launch_group(&run.launches[2][0], &pods, 2, 5);
   pause_ms(300);
-  for (uint32_t rank = 0; rank < 3; ++rank) {
+  for (uint32_t rank = 0; rank < 2; ++rank) {
     assert_false(mp_event_is_ready(run.launches[rank][0].done[0]));
   }
+  launch_group(&run.launches[2][0], &pods, 2, 5);
   launch_group(&run.launches[2][1], &pods, 2, 6);
   for (uint32_t rank = 0; rank < 3; ++rank) {
     for (uint32_t i = 0; i < 2; ++i) expect_stuck(&run.launches[rank][i], k_three);
@@ -233,6 +269,7 @@ typedef struct {
   const uint32_t *order;
   test_launch_t *launches;
   uint32_t rank;
+  bool waits;  // for each launch before the next one
   uint64_t seed;
 } launcher_t;
 
@@ -241,6 +278,7 @@ static void *launch_some(void *context) {
   for (uint32_t i = 0; l->order[i] != 0; ++i) {
     if (draw(&l->seed, 4) == 0) pause_ms(draw(&l->seed, 5));
     launch_group(&l->launches[i], l->pods, l->rank, l->order[i]);
+    if (l->waits) mp_status_release(mp_event_await(l->launches[i].done[0]));
   }
   return NULL;
 }
@@ -260,7 +298,8 @@ static void test_random(void **state) {
     pthread_t threads[RANKS];
     launcher_t launchers[RANKS];
     for (uint32_t r = 0; r < RANKS; ++r) {
-      launchers[r] = (launcher_t){&pods, orders.of[r], run.launches[r], r, seed * RANKS + r};
+      launchers[r] =
+          (launcher_t){&pods, orders.of[r], run.launches[r], r, seed % 3 == 0, seed * RANKS + r};
       assert_int_equal(pthread_create(&threads[r], NULL, launch_some, &launchers[r]), 0);
     }
     for (uint32_t r = 0; r < RANKS; ++r) pthread_join(threads[r], NULL);
@@ -318,6 +357,7 @@ int main(void) {
       cmocka_unit_test(test_probes_that_are_none),
       cmocka_unit_test(test_three),
       cmocka_unit_test(test_two_of_three),
+      cmocka_unit_test(test_launches_that_never_come),
       cmocka_unit_test(test_launches_that_come_late),
       cmocka_unit_test(test_random),
   };

@@ -930,9 +930,8 @@ static const pod_option_t k_by_groups_less_so[] = {
     {"num_devices", "1"},        {"workers", "1"}, {"match", "groups"}, {"collective_warn", "0"},
     {"collective_timeout", "4"}, {NULL, NULL}};
 
-// y = all_reduce(x) in groups of `size` devices.
-static mp_program_t *groups_program(int64_t size) {
-  static const int64_t all[] = {0, 1, 2, 3};
+// y = all_reduce(x) in groups of `size` devices, in this order.
+static mp_program_t *ordered_groups_program(const int64_t all[4], int64_t size) {
   test_program_t p;
   program_begin(&p, "groups", 1, 4);
   mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
@@ -942,6 +941,10 @@ static mp_program_t *groups_program(int64_t size) {
   assert_ok(
       mp_groups_create(p.arena, MP_GROUPS_FLATTENED_IDS, 1, 4, all, 4 / size, size, &c->groups));
   return program_end(&p);
+}
+
+static mp_program_t *groups_program(int64_t size) {
+  return ordered_groups_program((const int64_t[]){0, 1, 2, 3}, size);
 }
 
 static void launch_own(test_launch_t *l, const pods_t *pods, uint32_t rank, mp_program_t *program) {
@@ -1008,17 +1011,28 @@ static void test_failure_in_a_group(void **state) {
   stop_pods(&pods);
 }
 
-// Processes that wait for each other in different groups: all get an error. Returns whether process
-// 0 learned in time where process 1 waits.
-static bool expect_groups_that_do_not_match(const pods_t *pods) {
+// Processes that wait for each other in different groups: all get an error.
+static void test_groups_that_do_not_match(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 4, 4, k_by_groups);
   test_launch_t l[4];
   for (uint32_t rank = 0; rank < 4; ++rank) {
-    launch_own(&l[rank], pods, rank, groups_program(rank == 0 ? 2 : 4));
+    launch_own(&l[rank], &pods, rank, groups_program(rank == 0 ? 2 : 4));
   }
-  for (uint32_t rank = 1; rank < 4; ++rank) {
-    launch_expect_error(&l[rank], 0, MP_DEADLINE_EXCEEDED, "device 0 of process 0");
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    launch_expect_error(&l[rank], 0, MP_ABORTED, "process 1: device 1 waits in groups at ");
     launch_end(&l[rank]);
   }
+  stop_pods(&pods);
+}
+
+// Process 0 waits for process 1, which waits for process 2, which has launched nothing. Returns
+// whether process 0 learned in time where process 1 waits.
+static bool expect_chain(const pods_t *pods) {
+  test_launch_t l[2];
+  launch_own(&l[0], pods, 0, groups_program(2));
+  launch_own(&l[1], pods, 1, ordered_groups_program((const int64_t[]){1, 2, 0, 3}, 2));
   mp_status_t status = mp_event_await(l[0].done[0]);
   assert_int_equal(mp_status_code(status), MP_DEADLINE_EXCEEDED);
   assert_non_null(strstr(mp_status_message(status), "device 1 of process 1"));
@@ -1026,20 +1040,21 @@ static bool expect_groups_that_do_not_match(const pods_t *pods) {
       strstr(mp_status_message(status),
              "; in another launch device 1 waits at stablehlo.all_reduce (psum at ") != NULL;
   mp_status_release(status);
-  launch_end(&l[0]);
+  launch_expect_error(&l[1], 0, MP_DEADLINE_EXCEEDED, "device 2 of process 2");
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
   return is_told;
 }
 
-static void test_groups_that_do_not_match(void **state) {
+static void test_group_that_waits_in_another(void **state) {
   (void)state;
   bool is_told = false;
   for (int i = 0; i < 10 && !is_told; ++i) {
     pods_t pods;
-    // Process 0 asks while the others still wait.
+    // Process 0 asks while the other one still waits.
     try_start_pods(&pods, 4, 4,
                    (const pod_option_t *const[]){k_by_groups_impatient, k_by_groups_less_so,
                                                  k_by_groups_less_so, k_by_groups_less_so});
-    is_told = expect_groups_that_do_not_match(&pods);
+    is_told = expect_chain(&pods);
     stop_pods(&pods);
   }
   assert_true(is_told);
@@ -1063,6 +1078,7 @@ int main(void) {
       cmocka_unit_test(test_launches_of_some_groups),
       cmocka_unit_test(test_failure_in_a_group),
       cmocka_unit_test(test_groups_that_do_not_match),
+      cmocka_unit_test(test_group_that_waits_in_another),
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_random_failures),
   };
