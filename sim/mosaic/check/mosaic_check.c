@@ -30,7 +30,7 @@ static mp_status_t mosaic_check_dma(mp_mosaic_check_t *check, const mp_mosaic_in
   MP_RETURN_IF_ERROR(mp_mosaic_check_writes(check, &target));
   return mp_mosaic_check_start(check, in, source.view, target.view,
                                (const int64_t *)state->views[in->c].base,
-                               mp_mosaic_view_count(target.view) * target.view->element);
+                               mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET));
 }
 
 // The target is another device's.
@@ -42,7 +42,7 @@ static mp_status_t mosaic_check_remote_dma(mp_mosaic_check_t *check,
   if (in->out == MP_MOSAIC_NONE) return NULL;
   return mp_mosaic_check_start(check, in, source.view, NULL,
                                (const int64_t *)state->views[in->out].base,
-                               mp_mosaic_view_count(source.view) * source.view->element);
+                               mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_SOURCE));
 }
 
 static mp_status_t mosaic_check_allocate(mp_mosaic_check_t *check,

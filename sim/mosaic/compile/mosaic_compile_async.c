@@ -46,6 +46,12 @@ static mp_status_t mosaic_compile_async_remote(mp_mosaic_compiler_t *c, const mp
 
 // ---- DMAs ----
 
+static uint8_t mosaic_compile_async_counts(const mp_mosaic_op_t *op, uint32_t semaphore,
+                                           mp_mosaic_counts_t bit) {
+  if (semaphore == MP_MOSAIC_NONE) return 0;
+  return op->operands[semaphore]->type->element == MP_MOSAIC_DMA_SEMAPHORE ? 0 : (uint8_t)bit;
+}
+
 static mp_status_t mosaic_compile_async_dma(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
   enum { SOURCE, SOURCE_SEMAPHORE, TARGET, TARGET_SEMAPHORE, DEVICE, CORE, SUBCORE, COUNT };
   uint32_t at[COUNT];
@@ -67,6 +73,8 @@ static mp_status_t mosaic_compile_async_dma(mp_mosaic_compiler_t *c, const mp_mo
   if (target.root < c->num_roots) c->written[target.root] = true;
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[TARGET_SEMAPHORE]], &in.c));
   in.out = MP_MOSAIC_NONE;
+  in.bits = mosaic_compile_async_counts(op, at[TARGET_SEMAPHORE], MP_MOSAIC_COUNTS_TARGET) |
+            mosaic_compile_async_counts(op, at[SOURCE_SEMAPHORE], MP_MOSAIC_COUNTS_SOURCE);
   if (is_remote) {
     in.kind = MP_MOSAIC_DO_REMOTE_DMA;
     if (at[SOURCE_SEMAPHORE] != MP_MOSAIC_NONE) {

@@ -28,9 +28,9 @@ static mp_status_t mosaic_verify_async_copy(const mp_mosaic_op_t *op, uint32_t f
 static mp_status_t mosaic_verify_async_enqueue(const mp_mosaic_op_t *op) {
   uint32_t sizes[7] = {0}, at = 1;
   MP_RETURN_IF_ERROR(mp_mosaic_segments(op, 7, 0, 1u << 0 | 1u << 2, sizes));
-  if (sizes[1] == 1) MP_RETURN_IF_ERROR(mosaic_verify_async_semaphore(op, at++, true));
+  if (sizes[1] == 1) MP_RETURN_IF_ERROR(mosaic_verify_async_semaphore(op, at++, false));
   MP_RETURN_IF_ERROR(mosaic_verify_async_copy(op, 0, at++));
-  if (sizes[3] == 1) MP_RETURN_IF_ERROR(mosaic_verify_async_semaphore(op, at++, true));
+  if (sizes[3] == 1) MP_RETURN_IF_ERROR(mosaic_verify_async_semaphore(op, at++, false));
   MP_MOSAIC_CHECK(op, sizes[1] + sizes[3] > 0, "it has no semaphore");
   return mp_mosaic_check_indices(op, at, op->num_operands - at);
 }

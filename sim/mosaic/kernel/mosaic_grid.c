@@ -31,7 +31,8 @@ static void mosaic_grid_set_window(mp_mosaic_grid_t *grid, uint32_t w, char *mem
   mp_mosaic_window_state_t *state = &grid->windows[w];
   *state = (mp_mosaic_window_state_t){.copy = memory + window->offset};
   // An operand that a result begins with has the result's memory where it is seen as a whole.
-  const bool is_shared = window->is_whole && !window->is_result && window->alias >= 0;
+  const bool is_shared =
+      window->is_whole && !window->is_semaphores && !window->is_result && window->alias >= 0;
   state->array = window->is_result ? call->results[window->array]
                  : is_shared       ? call->results[window->alias]
                                    : (char *)call->operands[window->array];
@@ -197,9 +198,6 @@ static void mosaic_grid_flush(const mp_mosaic_grid_t *grid) {
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
     if (window->is_constant && !grid->is_last) continue;
-    if (window->is_semaphores && window->is_result) {
-      mp_mosaic_window_store_semaphores(window, &grid->windows[w]);
-    }
     mp_mosaic_window_flush(window, &grid->windows[w]);
   }
 }
@@ -280,7 +278,20 @@ static mp_status_t mosaic_grid_begin_part(const mp_mosaic_kernel_t *kernel,
   return NULL;
 }
 
+static mp_status_t mosaic_grid_store_semaphores(const mp_mosaic_grid_t *grid) {
+  const mp_mosaic_kernel_t *kernel = grid->kernel;
+  for (uint32_t w = 0; w < kernel->num_windows && kernel->has_semaphores; ++w) {
+    const mp_mosaic_window_t *window = &kernel->windows[w];
+    // An operand that is a result, too, is stored as the result.
+    if (!window->is_semaphores || (!window->is_result && window->alias >= 0)) continue;
+    mp_status_t status = mp_mosaic_window_store_semaphores(window, &grid->windows[w]);
+    if (status != NULL) return mp_status_annotate(status, "kernel '%s'", kernel->name);
+  }
+  return NULL;
+}
+
 mp_status_t mp_mosaic_grid_end(const mp_mosaic_grid_t *grid) {
+  MP_RETURN_IF_ERROR(mosaic_grid_store_semaphores(grid));
   if (grid->check == NULL) return NULL;
   mp_status_t status = mp_mosaic_check_end(grid->check);
   return status == NULL ? NULL : mp_status_annotate(status, "kernel '%s'", grid->kernel->name);

@@ -64,6 +64,7 @@ typedef struct {
   mp_mosaic_local_t *locals;
   size_t part_bytes;                    // of one part's memory, without the state
   size_t run_bytes;                     // with it
+  bool has_semaphores;                  // that other kernels use, too
   const mp_mosaic_check_name_t *names;  // by argument, if runs are checked; or NULL
   uint32_t num_args;
   // The dimension of the grid that a checked kernel's target divides between two cores; NONE: none.
@@ -96,7 +97,8 @@ MP_NODISCARD mp_status_t mp_mosaic_grid_enter_step(mp_mosaic_grid_t *grid);
 // Errors name the kernel and the step.
 MP_NODISCARD mp_status_t mp_mosaic_grid_go_on(mp_mosaic_grid_t *grid,
                                               mp_mosaic_outcome_t *out_outcome);
-// All steps are done: what the check finds then.
+// All steps are done, and other devices do not reach the run's memory any more: the semaphores of
+// arguments are stored, and the check says what it finds.
 MP_NODISCARD mp_status_t mp_mosaic_grid_end(const mp_mosaic_grid_t *grid);
 // Appends "kernel 'flash', grid step (0, 1, 2)".
 void mp_mosaic_grid_print(const mp_mosaic_grid_t *grid, mp_strbuf_t *out);
@@ -145,11 +147,12 @@ size_t mp_mosaic_window_element_bytes(const mp_mosaic_window_t *window);
 // Copies a result's block back.
 void mp_mosaic_window_flush(const mp_mosaic_window_t *window, mp_mosaic_window_state_t *state);
 
-// Sets the run's semaphores to those of the array, or those of a result to 0; and stores them back.
+// Sets the run's semaphores to those of the array, or those of a result to 0; and stores them back,
+// also to an operand: on a TPU it is the semaphore itself, not its value.
 void mp_mosaic_window_load_semaphores(const mp_mosaic_window_t *window,
                                       const mp_mosaic_window_state_t *state);
-void mp_mosaic_window_store_semaphores(const mp_mosaic_window_t *window,
-                                       const mp_mosaic_window_state_t *state);
+MP_NODISCARD mp_status_t mp_mosaic_window_store_semaphores(const mp_mosaic_window_t *window,
+                                                           const mp_mosaic_window_state_t *state);
 
 // ---- mosaic_grid_check.c ----
 

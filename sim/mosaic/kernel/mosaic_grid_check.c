@@ -23,11 +23,10 @@ typedef struct {
 static void mosaic_grid_check_free(again_t *again) {
   for (uint32_t w = 0; w < again->kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &again->kernel->windows[w];
-    if (!window->is_result) continue;
-    if (again->results != NULL) mp_free(again->results[window->array]);
-    if (again->operands == NULL || window->alias < 0) continue;
-    const void *operand = again->operands[window->alias];
-    if (operand != again->call->operands[window->alias]) mp_free((void *)operand);
+    if (window->is_result && again->results != NULL) mp_free(again->results[window->array]);
+    if (window->is_result || again->operands == NULL) continue;
+    const void *operand = again->operands[window->array];
+    if (operand != again->call->operands[window->array]) mp_free((void *)operand);
   }
   mp_free(again->operands);
   mp_free(again->results);
@@ -43,12 +42,14 @@ static mp_status_t mosaic_grid_check_keep(again_t *again) {
   for (uint32_t i = 0; i < num_operands; ++i) again->operands[i] = again->call->operands[i];
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
-    if (!window->is_result || window->alias < 0) continue;
-    if (again->call->operands[window->alias] != again->call->results[window->array]) continue;
+    if (window->is_result) continue;
+    const void *operand = again->call->operands[window->array];
+    const bool is_result = window->alias >= 0 && operand == again->call->results[window->alias];
+    if (!is_result && !window->is_semaphores) continue;
     const size_t bytes = mp_mosaic_window_array_bytes(window);
     void *copy = mp_aligned_malloc(64, bytes);
     MP_RETURN_IF_NULL(copy);
-    again->operands[window->alias] = memcpy(copy, again->call->operands[window->alias], bytes);
+    again->operands[window->array] = memcpy(copy, operand, bytes);
   }
   return NULL;
 }

@@ -154,7 +154,7 @@ mp_status_t mp_mosaic_make_fills(mp_mosaic_maker_t *maker) {
   mp_mosaic_kernel_t *kernel = maker->kernel;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     mp_mosaic_window_t *window = &kernel->windows[w];
-    if (!window->is_result || window->alias >= 0) continue;
+    if (!window->is_result || window->alias >= 0 || window->is_semaphores) continue;
     bool covers = false;
     MP_RETURN_IF_ERROR(mosaic_make_fills_covers(maker, window, &covers));
     const bool stores = mosaic_make_fills_stores(kernel, window);

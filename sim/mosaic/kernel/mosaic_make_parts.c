@@ -30,7 +30,7 @@ static bool mosaic_make_parts_are_refused(const mp_mosaic_maker_t *maker) {
     return true;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
     const mp_mosaic_window_t *window = &kernel->windows[w];
-    if (window->alias >= 0) return true;
+    if (window->alias >= 0 || window->is_semaphores) return true;
     if (!window->is_result) continue;
     if (window->is_whole || window->is_kept || window->fills ||
         (window->has_entry && mp_mosaic_reads_memory(kernel, &window->entry))) {

@@ -178,6 +178,21 @@ static bool mosaic_make_windows_is_array(const mp_mosaic_attr_t *params,
   return !window->is_element;
 }
 
+// A kernel changes the semaphores of its operands in their memory.
+static mp_status_t mosaic_make_windows_check_semaphores(const mp_mosaic_maker_t *maker,
+                                                        const mp_mosaic_window_t *window) {
+  if (window->is_result) return NULL;
+  const mp_value_t *operand = maker->call->operands[window->array];
+  for (uint32_t i = 0; i < window->array; ++i) {
+    if (maker->call->operands[i] != operand) continue;
+    return mp_mosaic_maker_error(maker, "operands %u and %u are the same semaphores", i,
+                                 window->array);
+  }
+  if (operand->op == NULL || operand->op->code != MP_OP_CONSTANT) return NULL;
+  return mp_mosaic_maker_error(maker, "operand %u has semaphores, but is a constant",
+                               window->array);
+}
+
 static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
                                             const mp_mosaic_attr_t *params,
                                             mp_mosaic_window_t *window) {
@@ -203,6 +218,8 @@ static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
       maker->target->checks || (!window->is_result && maker->compiler->written[window->arg]);
   if (window->is_whole && !window->is_semaphores) window->bytes = 0;
   MP_RETURN_IF_ERROR(mosaic_make_windows_array(maker, window));
+  maker->kernel->has_semaphores |= window->is_semaphores;
+  if (window->is_semaphores) return mosaic_make_windows_check_semaphores(maker, window);
   if (indices != NULL) MP_RETURN_IF_ERROR(mosaic_make_windows_entry(maker, indices, window));
   MP_RETURN_IF_ERROR(mosaic_make_windows_kind(maker, kind, window));
   window->is_array = mosaic_make_windows_is_array(params, window);

@@ -12,6 +12,7 @@ typedef struct {
   mp_mosaic_grid_t grid;     // first
   mp_mosaic_arg_t *args;     // [num_args] where they are at the current step
   mp_mosaic_check_t *check;  // NULL: none
+  bool has_ended;            // all steps are done
 } mosaic_run_t;
 
 typedef struct {
@@ -59,6 +60,7 @@ static mosaic_run_t *mosaic_talk_new_run(const mp_mosaic_kernel_t *kernel) {
   if (run == NULL) return NULL;
   run->args = (mp_mosaic_arg_t *)((char *)run + header + memory);
   run->check = NULL;
+  run->has_ended = false;
   memset(run->args, 0, args);
   return run;
 }
@@ -102,15 +104,32 @@ static mp_status_t mosaic_talk_enter(mp_talk_t *base, uint32_t device, const voi
   return NULL;
 }
 
-static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, mp_talk_stop_t *out_stop) {
-  mosaic_talk_t *talk = (mosaic_talk_t *)base;
+// Does the steps of the grid.
+static mp_status_t mosaic_talk_do_steps(mosaic_run_t *run, mp_talk_stop_t *out_stop) {
   mp_mosaic_outcome_t outcome = MP_MOSAIC_DONE;
-  const mosaic_run_t *run = talk->runs[device];
-  MP_RETURN_IF_ERROR(mp_mosaic_grid_go_on(&talk->runs[device]->grid, &outcome));
+  MP_RETURN_IF_ERROR(mp_mosaic_grid_go_on(&run->grid, &outcome));
   *out_stop = outcome == MP_MOSAIC_BLOCKED  ? MP_TALK_RUN_WAITS
               : outcome == MP_MOSAIC_YIELDS ? MP_TALK_RUN_YIELDS
                                             : MP_TALK_RUN_IS_OVER;
-  if (*out_stop != MP_TALK_RUN_IS_OVER) return NULL;
+  run->has_ended = *out_stop == MP_TALK_RUN_IS_OVER;
+  return run->has_ended && run->grid.kernel->has_semaphores ? mp_mosaic_peers_end(&run->grid.state)
+                                                            : NULL;
+}
+
+static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, mp_talk_stop_t *out_stop) {
+  mosaic_talk_t *talk = (mosaic_talk_t *)base;
+  mosaic_run_t *run = talk->runs[device];
+  if (!run->has_ended) {
+    MP_RETURN_IF_ERROR(mosaic_talk_do_steps(run, out_stop));
+    if (!run->has_ended) return NULL;
+  }
+  // A DMA may still be on its way to the device, whose semaphore another kernel awaits: so it stays
+  // until no other device can start one.
+  if (run->grid.kernel->has_semaphores && mp_mosaic_peers_await_ends(talk->peers, device)) {
+    *out_stop = MP_TALK_RUN_WAITS;
+    return NULL;
+  }
+  *out_stop = MP_TALK_RUN_IS_OVER;
   mp_lock(&talk->peers->lock);
   mp_status_t status = mp_mosaic_grid_end(&run->grid);
   mp_unlock(&talk->peers->lock);
@@ -170,6 +189,13 @@ static void mosaic_talk_describe(mp_talk_t *base, uint32_t device, mp_strbuf_t *
   const mp_mosaic_wait_t wait = mp_mosaic_peers_wait(talk->peers, device, &value);
   const mp_mosaic_state_t *state = &run->grid.state;
   const mp_mosaic_instruction_t *in = &run->grid.kernel->program.instructions[state->pc];
+  if (run->has_ended) {
+    mp_strbuf_printf(out,
+                     "kernel '%s': it has ended, and has semaphores of other kernels: %lld of the "
+                     "other devices have not ended it",
+                     run->grid.kernel->name, (long long)(wait.wanted - value));
+    return;
+  }
   mp_mosaic_grid_print(&run->grid, out);
   mp_strbuf_printf(out, ": %s: ", in->where == NULL ? "" : in->where);
   if (wait.kind == MP_MOSAIC_WAITS_FOR_PEER) {

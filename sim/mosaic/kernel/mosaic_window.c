@@ -138,18 +138,25 @@ mp_status_t mp_mosaic_window_move(const mp_mosaic_window_t *window, const int64_
 
 void mp_mosaic_window_load_semaphores(const mp_mosaic_window_t *window,
                                       const mp_mosaic_window_state_t *state) {
-  const uint32_t *array = (const uint32_t *)state->array;
+  const int32_t *array = (const int32_t *)state->array;
   int64_t *semaphores = (int64_t *)state->copy;
   for (size_t i = 0; i < window->bytes / sizeof(*semaphores); ++i) {
     semaphores[i] = window->is_result ? 0 : array[i];
   }
 }
 
-void mp_mosaic_window_store_semaphores(const mp_mosaic_window_t *window,
-                                       const mp_mosaic_window_state_t *state) {
-  uint32_t *array = (uint32_t *)state->array;
+mp_status_t mp_mosaic_window_store_semaphores(const mp_mosaic_window_t *window,
+                                              const mp_mosaic_window_state_t *state) {
+  int32_t *array = (int32_t *)state->array;
   const int64_t *semaphores = (const int64_t *)state->copy;
   for (size_t i = 0; i < window->bytes / sizeof(*semaphores); ++i) {
-    array[i] = (uint32_t)semaphores[i];
+    array[i] = (int32_t)semaphores[i];
+    if (array[i] == semaphores[i]) continue;
+    return mp_status_make(MP_OUT_OF_RANGE,
+                          "number %zu of the semaphores in %s %u is %lld when the kernel ends, "
+                          "which is more than 32 bits",
+                          i, window->is_result ? "result" : "operand", window->array,
+                          (long long)semaphores[i]);
   }
+  return NULL;
 }

@@ -18,6 +18,11 @@ int64_t mp_mosaic_async_bytes(const mp_mosaic_view_t *view) {
   return mp_mosaic_view_count(view) * view->element;
 }
 
+int64_t mp_mosaic_async_amount(const mp_mosaic_instruction_t *in, const mp_mosaic_state_t *state,
+                               mp_mosaic_counts_t semaphore) {
+  return (in->bits & semaphore) != 0 ? 1 : mp_mosaic_async_bytes(&state->views[in->b]);
+}
+
 static void mosaic_async_take(mp_mosaic_state_t *state, int64_t *semaphore, int64_t count,
                               bool *out_blocks) {
   *out_blocks = *semaphore < count;
@@ -38,7 +43,7 @@ mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in, mp_mosaic_st
   switch (in->kind) {
     case MP_MOSAIC_DO_DMA:
       MP_RETURN_IF_ERROR(mp_mosaic_view_copy(&views[in->b], &views[in->a]));
-      *semaphore += mp_mosaic_async_bytes(&views[in->b]);
+      *semaphore += mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET);
       return NULL;
     case MP_MOSAIC_DO_WAIT_DMA:
       mosaic_async_take(state, semaphore, mp_mosaic_async_bytes(&views[in->a]), out_blocks);

@@ -44,8 +44,8 @@ mp_status_t mp_mosaic_message_send(mp_mosaic_state_t *state, uint32_t device,
     header->view.base = NULL;
     header->bytes = (uint64_t)(mp_mosaic_view_count(to) * to->element);
   }
-  return peers->link.send(peers->link.context, device, semaphore->root == MP_MOSAIC_BARRIER,
-                          mosaic_message_write, &message,
+  const bool is_lasting = semaphore->root == MP_MOSAIC_BARRIER || semaphore->root == MP_MOSAIC_ENDS;
+  return peers->link.send(peers->link.context, device, is_lasting, mosaic_message_write, &message,
                           mp_round_up_64(sizeof(*header)) + (size_t)header->bytes);
 }
 

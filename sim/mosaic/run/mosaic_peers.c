@@ -159,7 +159,7 @@ mp_status_t mp_mosaic_peers_spot(const mp_mosaic_peers_t *peers, uint32_t device
     spot.offset = view->base - peer->part;
   } else if (view->root < peers->num_args) {
     spot.offset = view->base - peer->args[view->root].base;
-  } else if (view->root != MP_MOSAIC_BARRIER) {
+  } else if (view->root != MP_MOSAIC_BARRIER && view->root != MP_MOSAIC_ENDS) {
     return mp_status_make(MP_INTERNAL, "memory that other devices cannot reach");
   }
   *out_spot = spot;
@@ -178,6 +178,8 @@ mp_status_t mp_mosaic_peers_find(const mp_mosaic_peers_t *peers, uint32_t device
   }
   if (spot->root == MP_MOSAIC_BARRIER) {
     *out_address = (char *)&peer->barrier;
+  } else if (spot->root == MP_MOSAIC_ENDS) {
+    *out_address = (char *)&peer->ends;
   } else {
     *out_address = (spot->is_in_part ? peer->part : arg->base) + spot->offset;
   }

@@ -36,8 +36,8 @@ typedef struct {
   uint64_t changes;  // FOR_CHANGE: since so many
 } mp_mosaic_wait_t;
 
-// A place that is the same on all devices: in the memory of a run, in an argument's array, or the
-// semaphore for barriers.
+// A place that is the same on all devices: in the memory of a run, in an argument's array, or a
+// semaphore of mp_mosaic_peer_t.
 typedef struct {
   uint32_t root;  // as in views
   bool is_in_part;
@@ -60,6 +60,7 @@ typedef struct {
   char *part;             // the memory of the run, of mp_mosaic_peers_t.part_bytes
   mp_mosaic_arg_t *args;  // [num_args]
   int64_t barrier;        // the semaphore for barriers
+  int64_t ends;           // a semaphore that each other device signals when it ends
   uint64_t changes;       // how often a DMA or signal has changed one of its semaphores
   mp_mosaic_wait_t wait;
 } mp_mosaic_peer_t;
@@ -95,6 +96,12 @@ bool mp_mosaic_peers_may_go_on(mp_mosaic_peers_t *peers, uint32_t device);
 // What it waits for, and the value of the semaphore.
 mp_mosaic_wait_t mp_mosaic_peers_wait(mp_mosaic_peers_t *peers, uint32_t device,
                                       int64_t *out_value);
+
+// The device has ended a kernel that passes semaphores on. Until all have, others may change its
+// memory.
+MP_NODISCARD mp_status_t mp_mosaic_peers_end(mp_mosaic_state_t *state);
+// True if it has to wait for others to end.
+bool mp_mosaic_peers_await_ends(mp_mosaic_peers_t *peers, uint32_t device);
 
 // How often other devices have changed the device's memory or semaphores.
 uint64_t mp_mosaic_peers_changes(mp_mosaic_peers_t *peers, uint32_t device);

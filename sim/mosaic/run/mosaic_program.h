@@ -20,6 +20,7 @@
 enum { MP_MOSAIC_MAX_RANK = 8 };
 #define MP_MOSAIC_NONE    UINT32_MAX
 #define MP_MOSAIC_BARRIER (UINT32_MAX - 1)  // root: the device's semaphore for barriers
+#define MP_MOSAIC_ENDS    (UINT32_MAX - 2)  // root: how many devices have ended the kernel
 // The most operands and results of a kernel.
 enum { MP_MOSAIC_MOST_ARRAYS = 256 };
 
@@ -88,6 +89,9 @@ typedef enum {
   MP_MOSAIC_DO_NUM_KINDS,
 } mp_mosaic_do_t;
 
+// Semaphores of a DMA that count it as 1, and not its bytes: those that are not for DMAs.
+typedef enum { MP_MOSAIC_COUNTS_TARGET = 1, MP_MOSAIC_COUNTS_SOURCE = 2 } mp_mosaic_counts_t;
+
 // A part of a view.
 typedef struct {
   uint32_t num_indices;
@@ -124,7 +128,7 @@ typedef struct {
 
 typedef struct {
   uint8_t kind;       // mp_mosaic_do_t
-  uint8_t bits;       // of integers
+  uint8_t bits;       // of integers; DMA, REMOTE_DMA: mp_mosaic_counts_t
   uint8_t predicate;  // of comparisons: arith.cmpi's
   uint8_t dtype;      // mp_dtype_t
   uint16_t code;      // INTEGER: mp_mosaic_opcode_t

@@ -112,13 +112,12 @@ static mp_status_t mosaic_remote_copy(const mp_mosaic_instruction_t *in, mp_mosa
 static mp_status_t mosaic_remote_arrive(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state,
                                         uint32_t device) {
   mp_mosaic_peers_t *peers = state->peers;
-  const mp_mosaic_view_t *views = state->views;
   bool blocks = false, wakes = false;
   mp_lock(&peers->lock);
   mp_status_t status = mosaic_remote_is_inside(state, device, &blocks);
   if (status == NULL) {
-    status = mosaic_remote_add(state, device, &views[in->c], mp_mosaic_async_bytes(&views[in->b]),
-                               &wakes);
+    const int64_t amount = mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET);
+    status = mosaic_remote_add(state, device, &state->views[in->c], amount, &wakes);
   }
   mp_unlock(&peers->lock);
   if (wakes) mosaic_remote_wake(peers, device);
@@ -128,7 +127,6 @@ static mp_status_t mosaic_remote_arrive(const mp_mosaic_instruction_t *in, mp_mo
 static mp_status_t mosaic_remote_dma(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state,
                                      bool *out_blocks) {
   const mp_mosaic_view_t *views = state->views;
-  const int64_t bytes = mp_mosaic_async_bytes(&views[in->b]);
   uint32_t device = 0;
   int64_t *sent = NULL;
   MP_RETURN_IF_ERROR(mosaic_remote_device(in, state, &device));
@@ -137,7 +135,8 @@ static mp_status_t mosaic_remote_dma(const mp_mosaic_instruction_t *in, mp_mosai
   }
   if (mosaic_remote_is_far(state, device)) {
     MP_RETURN_IF_ERROR(
-        mp_mosaic_message_send(state, device, &views[in->a], &views[in->b], &views[in->c], bytes));
+        mp_mosaic_message_send(state, device, &views[in->a], &views[in->b], &views[in->c],
+                               mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET)));
   } else {
     MP_RETURN_IF_ERROR(mosaic_remote_copy(in, state, device, out_blocks));
     if (*out_blocks) return NULL;
@@ -145,7 +144,7 @@ static mp_status_t mosaic_remote_dma(const mp_mosaic_instruction_t *in, mp_mosai
   }
   if (sent == NULL) return NULL;
   mp_lock(&state->peers->lock);
-  *sent += bytes;
+  *sent += mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_SOURCE);
   mp_unlock(&state->peers->lock);
   return NULL;
 }
@@ -178,7 +177,7 @@ static mp_status_t mosaic_remote_own(const mp_mosaic_instruction_t *in, mp_mosai
   mp_lock(&state->peers->lock);
   switch (in->kind) {
     case MP_MOSAIC_DO_DMA:
-      *semaphore += mp_mosaic_async_bytes(&views[in->b]);
+      *semaphore += mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET);
       break;
     case MP_MOSAIC_DO_WAIT_DMA:
       mosaic_remote_take(state, semaphore, mp_mosaic_async_bytes(&views[in->a]), out_blocks);
@@ -195,6 +194,37 @@ static mp_status_t mosaic_remote_own(const mp_mosaic_instruction_t *in, mp_mosai
   }
   mp_unlock(&state->peers->lock);
   return NULL;
+}
+
+// ---- the end ----
+
+mp_status_t mp_mosaic_peers_end(mp_mosaic_state_t *state) {
+  mp_mosaic_peers_t *peers = state->peers;
+  const mp_mosaic_view_t ends = {.root = MP_MOSAIC_ENDS};
+  for (uint32_t device = 0; device < peers->link.num_devices; ++device) {
+    if (device == state->device) continue;
+    if (mosaic_remote_is_far(state, device)) {
+      MP_RETURN_IF_ERROR(mp_mosaic_message_send(state, device, NULL, NULL, &ends, 1));
+      continue;
+    }
+    mp_lock(&peers->lock);
+    const bool wakes = mp_mosaic_peers_signal(peers, device, &peers->peers[device].ends, 1);
+    mp_unlock(&peers->lock);
+    if (wakes) mosaic_remote_wake(peers, device);
+  }
+  return NULL;
+}
+
+bool mp_mosaic_peers_await_ends(mp_mosaic_peers_t *peers, uint32_t device) {
+  const int64_t *ends = &peers->peers[device].ends;
+  const mp_mosaic_wait_t wait = {.kind = MP_MOSAIC_WAITS_FOR_SEMAPHORE,
+                                 .semaphore = ends,
+                                 .wanted = (int64_t)peers->link.num_devices - 1};
+  mp_lock(&peers->lock);
+  const bool waits = *ends < wait.wanted;
+  mp_mosaic_peers_set_wait(peers, device, wait);
+  mp_unlock(&peers->lock);
+  return waits;
 }
 
 mp_status_t mp_mosaic_peers_step(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state,

@@ -27,6 +27,9 @@ MP_NODISCARD mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in,
 MP_NODISCARD mp_status_t mp_mosaic_async_semaphore(const mp_mosaic_view_t *view,
                                                    int64_t **out_semaphore);
 int64_t mp_mosaic_async_bytes(const mp_mosaic_view_t *view);
+// What a DMA adds to its semaphore.
+int64_t mp_mosaic_async_amount(const mp_mosaic_instruction_t *in, const mp_mosaic_state_t *state,
+                               mp_mosaic_counts_t semaphore);
 // Random numbers: a function of the seeds and of how many were drawn since.
 void mp_mosaic_step_random(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state);
 

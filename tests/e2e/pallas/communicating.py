@@ -247,3 +247,68 @@ def flag_ring(x, space, ends=True):
   vmem = pl.BlockSpec(memory_space=pltpu.VMEM)
   scratch = [space(shape, jnp.int32)] * 2 + [pltpu.SMEM((1,), jnp.int32)] + [DMA] * 2
   return call(pass_on, x, scratch, in_specs=[vmem], out_specs=vmem, collective_id=6)(x)
+
+
+# ---- kernels that pass semaphores on ----
+
+SEMAPHORES = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
+
+
+def start_permute(x):
+  """Starts to send the shard to the right: what comes from the left, and the semaphores."""
+
+  def start(x, o, sent, received):
+    n = lax.axis_size("x")
+    me, _, right = neighbors()
+    meet([lax.rem(me + k, n) for k in range(n)])
+    send(x, o, sent.at[1], received, right).start()
+
+  return call(start, [x, DMA((2,)), DMA(())], out_specs=[ANY, SEMAPHORES, SEMAPHORES], collective_id=7)(x)
+
+
+def end_permute(x, started):
+
+  def end(x, o, sent, received, y):
+    copy = send(x, o, sent.at[1], received, neighbors()[2])
+    copy.wait_send()
+    copy.wait_recv()
+
+  specs = {"in_specs": [ANY, ANY, SEMAPHORES, SEMAPHORES], "out_specs": ANY, "input_output_aliases": {1: 0}}
+  return call(end, x, **specs)(x, *started)
+
+
+def shared_semaphore(x):
+  """Kernels that signal one semaphore, whose count the next one takes."""
+
+  def allocate(semaphore):
+    del semaphore
+
+  def count(x, semaphore, o):
+    n = lax.axis_size("x")
+    for device in range(n):
+      pl.semaphore_signal(semaphore, 2, device_id=device, **ID)
+    pl.semaphore_wait(semaphore, n)
+    o[...] = x[...] + 1
+
+  def take(x, semaphore, o, memory):
+    n = lax.axis_size("x")
+    await_reading(semaphore, n, memory)
+    o[...] = x[...] * memory[0].astype(x.dtype)
+    pl.semaphore_wait(semaphore, n)
+
+  vmem = pl.BlockSpec(memory_space=pltpu.VMEM)
+  specs = {"in_specs": [vmem, SEMAPHORES], "out_specs": vmem}
+  semaphore = call(allocate, REGULAR(()), in_specs=[], out_specs=SEMAPHORES)()
+  x = call(count, x, **specs)(x, semaphore)
+  return call(take, x, [pltpu.SMEM((1,), jnp.int32)], **specs)(x, semaphore)
+
+
+def permute_with_counts(x):
+  """The semaphores of its DMA count DMAs, not bytes."""
+
+  def shift(x, o, sent, received):
+    send(x, o, sent, received, neighbors()[2]).start()
+    pl.semaphore_wait(sent, 1)
+    pl.semaphore_wait(received, 1)
+
+  return call(shift, x, [REGULAR] * 2)(x)

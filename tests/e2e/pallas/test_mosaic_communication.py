@@ -190,7 +190,58 @@ def test_polls_of_a_kernel_that_runs_alone(way):
   assert "a loop reads again and again what nothing changes" in out and out.count("again") == 2, out
 
 
+PAIRS = """
+    shift = lambda x: lax.ppermute(x, "x", [(i, (i + 1) % n) for i in range(n)])
+    pair = lambda x: end_permute(x, start_permute(x))
+    def late(x):
+      started = start_permute(x)
+      return lax.fori_loop(0, 3, lambda i, y: jnp.sin(y), x) + end_permute(x, started)
+    def two(x):
+      first, second = start_permute(x), start_permute(x + 1)
+      return end_permute(x, first) - 2 * end_permute(x + 1, second)
+    rounds = lambda f: lambda x: lax.fori_loop(0, 5, lambda i, x: f(x) + i, x)
+"""
+
+
+@pytest.mark.parametrize("variables", [{}, {"MINIPOD_TIME": "model"}, {"MINIPOD_KERNELS": "check"}],
+                         ids=lambda variables: "-".join(variables) or "plain")
+def test_kernels_pass_semaphores_on(variables):
+  scenario.run(SAME + PAIRS + """
+    for shape in ((8 * n, 128), (64 * n, 256)):
+      same(pair, shift, shape, np.float32)
+      same(late, lambda x: lax.fori_loop(0, 3, lambda i, y: jnp.sin(y), x) + shift(x), shape, np.float32)
+      same(two, lambda x: shift(x) - 2 * shift(x + 1), shape, np.float32)
+      same(rounds(pair), rounds(shift), shape, np.float32)
+      same(shared_semaphore, lambda x: (x + 1) * n, shape, np.float32)
+      same(rounds(shared_semaphore), rounds(lambda x: (x + 1) * n), (8 * n, 128), np.int32)
+      same(permute_with_counts, shift, shape, np.float32)
+    """, **POD | variables)
+
+
 FAULTS = {
+    "no end of another device's start": ("""
+        def f(x):
+          return lax.cond(lax.axis_index("x") == 2, lambda x: x, lambda x: start_permute(x)[0], x)
+        """, ["kernel 'start'", "the semaphore for barriers is"]),
+    "start without end": ("""
+        def f(x):
+          def start(x, o, semaphore): pl.semaphore_signal(semaphore, 1, device_id=neighbors()[2], **ID)
+          start = lambda x, f=call(start, [x, REGULAR(())], out_specs=[ANY, SEMAPHORES]): f(x)[0]
+          return lax.cond(lax.axis_index("x") == 2, start, lambda x: x, x)
+        """, ["device 2 waits in kernel 'start'", "device 3 has not reached the kernel"]),
+    "semaphores of a kernel that others do not end": ("""
+        def f(x):
+          def start(x, o, semaphore): pl.semaphore_signal(semaphore, 1, device_id=lax.axis_index("x"), **ID)
+          start = lambda x, f=call(start, [x, REGULAR(())], out_specs=[ANY, SEMAPHORES]): f(x)[0]
+          return lax.cond(lax.axis_index("x") == 2, lambda x: x, start, x)
+        """, ["device 0 waits in kernel 'start': it has ended, and has semaphores of other kernels: 1 of the other devices"]),
+    "a semaphore twice": ("""
+        def f(x):
+          def allocate(semaphore): del semaphore
+          def twice(a, b, o): pl.semaphore_signal(a, 1)
+          semaphore = call(allocate, REGULAR(()), in_specs=[], out_specs=SEMAPHORES)()
+          return call(twice, x, in_specs=[SEMAPHORES] * 2)(semaphore, semaphore)
+        """, ["Mosaic function 'twice': operands 0 and 1 are the same semaphores"]),
     "missing signal": ("        f = lonely", ["kernels are stuck: device 3 waits in kernel 'lonely', grid step ()", "tpu.sem_wait",
               "the semaphore for barriers is 0, and the wait is for 1", "; devices 0, 1, 2 have ended"]),
     "circle": ("""

@@ -85,6 +85,17 @@ def polls():
 
 
 @check
+def semaphores_between_kernels():
+  def pair(x):
+    return kernels.end_permute(x, kernels.start_permute(x))
+  same(pair, shift, (8 * number(), 128), np.float32)
+  same(lambda x: lax.fori_loop(0, 5, lambda i, x: pair(x) + i, x),
+       lambda x: lax.fori_loop(0, 5, lambda i, x: shift(x) + i, x), (8 * number(), 128), np.float32)
+  same(kernels.shared_semaphore, lambda x: (x + 1) * number(), (8 * number(), 128), np.float32)
+  same(kernels.permute_with_counts, shift, (8 * number(), 128), np.float32)
+
+
+@check
 def a_missing_signal_is_an_error():
   """On the process that waits; the others may have ended before."""
   waits = 3 in [device.id for device in jax.local_devices()]

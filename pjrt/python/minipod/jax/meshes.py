@@ -1,5 +1,6 @@
 """Meshes of described TPUs."""
 
+import dataclasses
 import functools
 import types
 
@@ -8,6 +9,7 @@ from minipod.jax import guard
 import numpy as np
 
 _WHAT = "the order of a TPU's meshes"
+_CORES = "the cores of a mesh's devices"
 _is_taught = False
 
 
@@ -48,6 +50,7 @@ def _order_meshes(devices) -> None:
 
     _take_over(mesh_utils.create_device_mesh, _make_mesh)
     _is_taught = True
+    guard.teach(_CORES, _count_cores)
 
 
 def _make_mesh(original, mesh_shape, devices=None, **options):
@@ -58,6 +61,27 @@ def _make_mesh(original, mesh_shape, devices=None, **options):
       if mesh is not None:
         return mesh
   return original(mesh_shape, devices, **options)
+
+
+def _count_cores() -> None:
+  """Gives an abstract mesh the number of cores of its devices, which JAX looks up on the platform "tpu" alone."""
+  from jax._src import mesh
+
+  original = mesh.Mesh.abstract_mesh.func
+
+  def abstract_mesh(self):
+    abstract = original(self)
+    with guard.use(_CORES):
+      device = None if abstract.empty else self.devices.flat[0]
+      if device is not None and _is_tpu(device):
+        counted = dataclasses.replace(abstract.abstract_device, num_cores=device.num_cores)
+        return mesh.AbstractMesh(abstract.axis_sizes, abstract.axis_names, axis_types=abstract.axis_types,
+                                 abstract_device=counted)
+    return abstract
+
+  ours = functools.cached_property(abstract_mesh)
+  ours.__set_name__(mesh.Mesh, "abstract_mesh")
+  mesh.Mesh.abstract_mesh = ours
 
 
 def _make_as_tpus(original, mesh_shape, devices, options):
