@@ -2,7 +2,8 @@
 
     MINIPOD_RANDOM_MOSAIC=1000 .venv/bin/python -m pytest -s tests/e2e/random/test_random_mosaic.py
 
-is the long run (`MINIPOD_RANDOM_SEED` its seed).
+is the long run (`MINIPOD_RANDOM_SEED` its seed).  `MINIPOD_RANDOM_TALKS` is the number of kernels that communicate, which
+are compared with NumPy.
 """
 
 import os
@@ -13,6 +14,7 @@ import scenario
 
 COUNT = int(os.environ.get("MINIPOD_RANDOM_MOSAIC", "8"))
 SEED = int(os.environ.get("MINIPOD_RANDOM_SEED", "1"))
+TALKS = int(os.environ.get("MINIPOD_RANDOM_TALKS", "24"))
 CHUNK = 4
 TOOLS = pathlib.Path(__file__).parents[3] / "tools" / "mosaic"
 
@@ -42,4 +44,27 @@ def test_kernels_agree(chunk):
   seeds = [SEED * 1_000_000 + number for number in range(chunk * CHUNK, min((chunk + 1) * CHUNK, COUNT))]
   out = scenario.run(f"FOLDER, SEEDS = {str(TOOLS)!r}, {seeds}\n" + CODE, devices=None, timeout=120,
                      MINIPOD_TOPOLOGY="v6e:1x1", MINIPOD_MOSAIC=1)
+  assert out == "same\n"
+
+
+TALK_CODE = """
+import sys
+sys.path.insert(0, FOLDER)
+import random_talk
+
+for seed in SEEDS:
+  function, argument, expected = random_talk.make(seed, jax.devices())
+  np.testing.assert_array_equal(np.asarray(function(argument)).astype(np.int64), expected,
+                                f"seed {seed}: {random_talk.generate(seed, len(jax.devices()))}")
+print("same")
+"""
+TALK_CHUNK = 12
+TALK_PODS = ({"MINIPOD_TOPOLOGY": "v6e:2x2"}, {"MINIPOD_TOPOLOGY": "v6e:2x4", "MINIPOD_KERNELS": "check"})
+
+
+@pytest.mark.parametrize("chunk", range(max(TALKS // TALK_CHUNK, 1)))
+def test_kernels_that_communicate_agree(chunk):
+  seeds = [SEED * 1_000_000 + number for number in range(chunk * TALK_CHUNK, min((chunk + 1) * TALK_CHUNK, TALKS))]
+  out = scenario.run(f"FOLDER, SEEDS = {str(TOOLS)!r}, {seeds}\n" + TALK_CODE, devices=None, timeout=120, MINIPOD_MOSAIC=1,
+                     **TALK_PODS[chunk % len(TALK_PODS)])
   assert out == "same\n"

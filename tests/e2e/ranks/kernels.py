@@ -13,8 +13,9 @@ from jax import lax
 import harness
 from harness import check
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "pallas"))
+sys.path[:0] = [str(pathlib.Path(__file__).parents[1] / "pallas"), str(pathlib.Path(__file__).parents[3] / "tools" / "mosaic")]
 import communicating as kernels
+import random_talk
 
 TIMES = 3
 
@@ -93,6 +94,14 @@ def semaphores_between_kernels():
        lambda x: lax.fori_loop(0, 5, lambda i, x: shift(x) + i, x), (8 * number(), 128), np.float32)
   same(kernels.shared_semaphore, lambda x: (x + 1) * number(), (8 * number(), 128), np.float32)
   same(kernels.permute_with_counts, shift, (8 * number(), 128), np.float32)
+
+
+@check
+def random_kernels():
+  for seed in range(7_000_000, 7_000_006):
+    function, argument, expected = random_talk.make(seed, jax.devices())
+    for shard in function(argument).addressable_shards:
+      np.testing.assert_array_equal(np.asarray(shard.data).astype(np.int64), expected[shard.index], f"seed {seed}")
 
 
 @check
