@@ -28,9 +28,9 @@ static mp_status_t mosaic_check_dma(mp_mosaic_check_t *check, const mp_mosaic_in
   MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &target, true));
   MP_RETURN_IF_ERROR(mp_mosaic_check_reads(check, &source));
   MP_RETURN_IF_ERROR(mp_mosaic_check_writes(check, &target));
-  return mp_mosaic_check_start(check, in, source.view, target.view,
-                               (const int64_t *)state->views[in->c].base,
-                               mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET));
+  return mp_mosaic_check_start(
+      check, in, source.view, target.view, (const int64_t *)state->views[in->c].base,
+      mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET), MP_MOSAIC_NONE);
 }
 
 // The target is another device's.
@@ -40,9 +40,9 @@ static mp_status_t mosaic_check_remote_dma(mp_mosaic_check_t *check,
   const mp_mosaic_access_t source = {.in = in, .view = &state->views[in->a]};
   MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &source, false));
   if (in->out == MP_MOSAIC_NONE) return NULL;
-  return mp_mosaic_check_start(check, in, source.view, NULL,
-                               (const int64_t *)state->views[in->out].base,
-                               mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_SOURCE));
+  return mp_mosaic_check_start(
+      check, in, source.view, NULL, (const int64_t *)state->views[in->out].base,
+      mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_SOURCE), MP_MOSAIC_NONE);
 }
 
 static mp_status_t mosaic_check_allocate(mp_mosaic_check_t *check,
@@ -51,13 +51,16 @@ static mp_status_t mosaic_check_allocate(mp_mosaic_check_t *check,
   const mp_mosaic_view_t *view = &state->views[in->out];
   const size_t bytes = (size_t)mp_mosaic_view_count(view) * view->element;
   const mp_mosaic_access_t access = {.in = in, .view = view};
-  if (!check->spoils) MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &access, true));
-  return mp_mosaic_check_unset(check, in->u.type, view->base, bytes, MP_MOSAIC_NONE);
+  if (!check->spoils) MP_RETURN_IF_ERROR(mp_mosaic_check_allocation_races(check, &access));
+  MP_RETURN_IF_ERROR(mp_mosaic_check_unset(check, in->u.type, view->base, bytes, MP_MOSAIC_NONE));
+  mp_mosaic_check_set_incoming(check);
+  return NULL;
 }
 
 static mp_status_t mosaic_check_saw(mp_mosaic_watcher_t *watcher, const mp_mosaic_instruction_t *in,
                                     const mp_mosaic_state_t *state) {
   mp_mosaic_check_t *check = (mp_mosaic_check_t *)watcher;
+  if (state->peers != NULL) MP_RETURN_IF_ERROR(mp_mosaic_check_take_incoming(check, state));
   if (in->kind == MP_MOSAIC_DO_ALLOCATE) return mosaic_check_allocate(check, in, state);
   if (check->spoils) return NULL;
   switch (in->kind) {
@@ -72,6 +75,9 @@ static mp_status_t mosaic_check_saw(mp_mosaic_watcher_t *watcher, const mp_mosai
     case MP_MOSAIC_DO_WAIT_DMA:
     case MP_MOSAIC_DO_SEM_WAIT:
       mp_mosaic_check_waited(check, (const int64_t *)state->views[in->c].base, state->left);
+      return NULL;
+    case MP_MOSAIC_DO_SEM_READ:  // the kernel sees that the DMAs are complete
+      mp_mosaic_check_waited(check, (const int64_t *)state->views[in->c].base, 0);
       return NULL;
     case MP_MOSAIC_DO_REMOTE_DMA:
       return mosaic_check_remote_dma(check, in, state);
@@ -118,12 +124,7 @@ mp_status_t mp_mosaic_check_unset(mp_mosaic_check_t *check, const mp_mosaic_type
     return mp_mosaic_check_add_semaphores(check, (const int64_t *)memory, (int64_t)bytes / 8, arg);
   }
   if (mp_mosaic_check_spoils(check, arg)) mp_mosaic_unset_otherwise(type, arg, memory, bytes);
-  return check->spoils || check->is_reached ? NULL
-                                            : mp_mosaic_check_add_region(check, memory, bytes, arg);
-}
-
-void mp_mosaic_check_reach(mp_mosaic_check_t *check) {
-  check->is_reached = true;
+  return check->spoils ? NULL : mp_mosaic_check_add_region(check, memory, bytes, arg);
 }
 
 void mp_mosaic_check_divide(mp_mosaic_check_t *check) {

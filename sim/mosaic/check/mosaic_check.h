@@ -31,8 +31,6 @@ void mp_mosaic_check_follow(mp_mosaic_check_t *check, mp_mosaic_state_t *state, 
 MP_NODISCARD mp_status_t mp_mosaic_check_unset(mp_mosaic_check_t *check,
                                                const mp_mosaic_type_t *type, char *memory,
                                                size_t bytes, uint32_t arg);
-// Other devices write memory of the run, which is not seen: what is set is not checked.
-void mp_mosaic_check_reach(mp_mosaic_check_t *check);
 // The steps from here on are another core's, which has other scratch memory.
 void mp_mosaic_check_divide(mp_mosaic_check_t *check);
 // The memory gets another block: an error if a DMA in flight uses it.

@@ -51,7 +51,7 @@ static bool mosaic_check_dmas_hits(const mp_mosaic_pieces_t *pieces, const char 
 
 typedef struct {
   const mp_mosaic_check_t *check;
-  bool is_write;
+  bool is_write, is_allocation;
   const mp_mosaic_dma_t *dma;  // the one that is hit; NULL: none
   bool hits_target;
 } race_t;
@@ -61,6 +61,7 @@ static mp_status_t mosaic_check_dmas_see(void *context, char *at, size_t bytes) 
   const mp_mosaic_check_t *check = race->check;
   for (uint32_t i = 0; i < check->dmas.count && race->dma == NULL; ++i) {
     const mp_mosaic_dma_t *dma = &check->dmas.items[i];
+    if (race->is_allocation && dma->from != MP_MOSAIC_NONE) continue;
     race->hits_target = mosaic_check_dmas_hits(&dma->target, at, bytes);
     const bool hits_source = race->is_write && mosaic_check_dmas_hits(&dma->source, at, bytes);
     if (race->hits_target || hits_source) race->dma = dma;
@@ -79,6 +80,11 @@ static mp_status_t mosaic_check_dmas_refuse(const race_t *race, const char *verb
                    ", which a DMA may still %s: no wait has shown that the DMA is complete which "
                    "was started by ",
                    race->hits_target ? "write" : "read");
+  if (race->dma->from != MP_MOSAIC_NONE) {
+    const char *where = race->dma->start.in->where;
+    mp_strbuf_printf(&text, "device %u: %s", race->dma->from, where == NULL ? "" : where);
+    return mp_mosaic_check_error(&text);
+  }
   mp_mosaic_check_print(race->check, &race->dma->start, &text);
   return mp_mosaic_check_error(&text);
 }
@@ -89,6 +95,13 @@ mp_status_t mp_mosaic_check_races(const mp_mosaic_check_t *check, const mp_mosai
   if (check->dmas.count == 0) return NULL;
   MP_RETURN_IF_ERROR(mp_mosaic_view_walk(access->view, access->mask, mosaic_check_dmas_see, &race));
   return race.dma == NULL ? NULL : mosaic_check_dmas_refuse(&race, is_write ? "writes" : "reads");
+}
+
+mp_status_t mp_mosaic_check_allocation_races(const mp_mosaic_check_t *check,
+                                             const mp_mosaic_access_t *access) {
+  race_t race = {.check = check, .is_write = true, .is_allocation = true};
+  MP_RETURN_IF_ERROR(mp_mosaic_view_walk(access->view, NULL, mosaic_check_dmas_see, &race));
+  return race.dma == NULL ? NULL : mosaic_check_dmas_refuse(&race, "allocates");
 }
 
 mp_status_t mp_mosaic_check_move(const mp_mosaic_check_t *check, char *memory, size_t bytes) {
@@ -108,11 +121,12 @@ static void mosaic_check_dmas_free(mp_mosaic_dma_t *dma) {
 
 mp_status_t mp_mosaic_check_start(mp_mosaic_check_t *check, const mp_mosaic_instruction_t *in,
                                   const mp_mosaic_view_t *source, const mp_mosaic_view_t *target,
-                                  const int64_t *semaphore, int64_t bytes) {
+                                  const int64_t *semaphore, int64_t bytes, uint32_t from) {
   mp_mosaic_dma_t dma = {.source_arg = source == NULL ? MP_MOSAIC_NONE : source->root,
                          .target_arg = target == NULL ? MP_MOSAIC_NONE : target->root,
                          .semaphore = semaphore,
-                         .bytes = bytes};
+                         .bytes = bytes,
+                         .from = from};
   mp_mosaic_check_now(check, in, &dma.start);
   mp_status_t status = mosaic_check_dmas_find_pieces(source, &dma.source);
   if (status == NULL) status = mosaic_check_dmas_find_pieces(target, &dma.target);

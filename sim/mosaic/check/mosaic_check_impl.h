@@ -26,6 +26,7 @@ typedef struct {
   uint32_t source_arg, target_arg;
   const int64_t *semaphore;
   int64_t bytes;
+  uint32_t from;  // the name of the device that has started it; NONE: this one
 } mp_mosaic_dma_t;
 
 // Memory of which it is known whether it is written: a byte of `set` for each.
@@ -54,7 +55,6 @@ struct mp_mosaic_check_s {
   uint32_t num_names;
   const int64_t *step;
   uint32_t rank;
-  bool is_reached;  // other devices write the memory
   bool is_divided;  // this is the second core
   bool spoils;
   uint32_t spoiled;  // the argument
@@ -89,15 +89,26 @@ MP_NODISCARD mp_status_t mp_mosaic_check_error(mp_strbuf_t *text);
 // An error if the access races with a DMA in flight.
 MP_NODISCARD mp_status_t mp_mosaic_check_races(const mp_mosaic_check_t *check,
                                                const mp_mosaic_access_t *access, bool is_write);
+// The same for memory that is allocated, which other devices may have written already.
+MP_NODISCARD mp_status_t mp_mosaic_check_allocation_races(const mp_mosaic_check_t *check,
+                                                          const mp_mosaic_access_t *access);
 // A DMA begins, which signals the semaphore. Source or target are NULL if they are elsewhere.
-MP_NODISCARD mp_status_t mp_mosaic_check_start(mp_mosaic_check_t *check,
-                                               const mp_mosaic_instruction_t *in,
-                                               const mp_mosaic_view_t *source,
-                                               const mp_mosaic_view_t *target,
-                                               const int64_t *semaphore, int64_t bytes);
+// `from`: the name of another device that has started it, or NONE.
+MP_NODISCARD mp_status_t mp_mosaic_check_start(
+    mp_mosaic_check_t *check, const mp_mosaic_instruction_t *in, const mp_mosaic_view_t *source,
+    const mp_mosaic_view_t *target, const int64_t *semaphore, int64_t bytes, uint32_t from);
 // A wait has taken from the semaphore, and so much is left.
 void mp_mosaic_check_waited(mp_mosaic_check_t *check, const int64_t *semaphore, int64_t left);
 void mp_mosaic_check_free_dmas(mp_mosaic_check_t *check);
+
+// ---- mosaic_check_incoming.c ----
+
+// Takes the DMAs that other devices have started to this one since the last call. An error if one
+// races with a DMA in flight.
+MP_NODISCARD mp_status_t mp_mosaic_check_take_incoming(mp_mosaic_check_t *check,
+                                                       const mp_mosaic_state_t *state);
+// Marks what DMAs of other devices that are in flight write as set.
+void mp_mosaic_check_set_incoming(const mp_mosaic_check_t *check);
 
 // ---- mosaic_check_semaphores.c ----
 
@@ -112,6 +123,8 @@ MP_NODISCARD mp_status_t mp_mosaic_check_add_region(mp_mosaic_check_t *check, ch
 // An access reads memory: an error, or a suspect.
 MP_NODISCARD mp_status_t mp_mosaic_check_reads(mp_mosaic_check_t *check,
                                                const mp_mosaic_access_t *access);
+// Marks a piece of memory as set.
+void mp_mosaic_check_set(const mp_mosaic_check_t *check, const mp_mosaic_piece_t *piece);
 // An access writes memory.
 MP_NODISCARD mp_status_t mp_mosaic_check_writes(const mp_mosaic_check_t *check,
                                                 const mp_mosaic_access_t *access);

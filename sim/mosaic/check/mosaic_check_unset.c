@@ -56,6 +56,11 @@ static mp_status_t mosaic_check_unset_write(void *context, char *at, size_t byte
   return NULL;
 }
 
+void mp_mosaic_check_set(const mp_mosaic_check_t *check, const mp_mosaic_piece_t *piece) {
+  mp_mosaic_region_t *region = mosaic_check_unset_find(check, piece->at);
+  if (region != NULL) mp_status_ignore(mosaic_check_unset_write(region, piece->at, piece->bytes));
+}
+
 mp_status_t mp_mosaic_check_writes(const mp_mosaic_check_t *check,
                                    const mp_mosaic_access_t *access) {
   mp_mosaic_region_t *region = mosaic_check_unset_find(check, access->view->base);

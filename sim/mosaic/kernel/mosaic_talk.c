@@ -40,6 +40,7 @@ static mp_status_t mosaic_talk_create(const mp_kernel_t *base, const mp_talk_lin
     mp_free(talk);
     return status;
   }
+  if (kernel->names != NULL) talk->peers->watched = &kernel->program;
   *out_talk = &talk->base;
   return NULL;
 }
@@ -92,7 +93,6 @@ static mp_status_t mosaic_talk_enter(mp_talk_t *base, uint32_t device, const voi
   const mp_kernel_call_t call = {.operands = operands, .results = results, .scratch = memory};
   if (kernel->names != NULL) {
     MP_RETURN_IF_ERROR(mp_mosaic_check_create(kernel->names, kernel->num_args, &run->check));
-    mp_mosaic_check_reach(run->check);
   }
   MP_RETURN_IF_ERROR(mp_mosaic_grid_begin(kernel, &call, run->check, &run->grid));
   run->grid.state.peers = talk->peers;

@@ -31,6 +31,7 @@ void mp_mosaic_peers_release(mp_mosaic_peers_t *peers) {
   if (peers == NULL) return;
   for (uint32_t i = 0; i < peers->link.num_devices; ++i) {
     mp_lock_deinit(&peers->peers[i].memory);
+    MP_ARRAY_FREE(&peers->peers[i].incoming);
   }
   mp_lock_deinit(&peers->lock);
   mp_free(peers);
@@ -139,6 +140,23 @@ bool mp_mosaic_peers_signal(mp_mosaic_peers_t *peers, uint32_t device, int64_t *
   }
   return wait->kind == MP_MOSAIC_WAITS_FOR_SEMAPHORE && wait->semaphore == semaphore &&
          *semaphore >= wait->wanted;
+}
+
+// ---- for checks ----
+
+mp_status_t mp_mosaic_peers_add_incoming(mp_mosaic_peers_t *peers, uint32_t device,
+                                         const mp_mosaic_incoming_t *incoming) {
+  mp_lock_assert_held(&peers->lock);
+  if (peers->watched == NULL) return NULL;
+  return MP_ARRAY_PUSH(NULL, &peers->peers[device].incoming, *incoming);
+}
+
+void mp_mosaic_peers_take_incoming(mp_mosaic_peers_t *peers, uint32_t device,
+                                   mp_mosaic_incomings_t *out) {
+  mp_lock(&peers->lock);
+  *out = peers->peers[device].incoming;
+  peers->peers[device].incoming = (mp_mosaic_incomings_t){0};
+  mp_unlock(&peers->lock);
 }
 
 // ---- the same place on another device ----

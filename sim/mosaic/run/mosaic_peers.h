@@ -10,6 +10,7 @@
 #ifndef MINIPOD_SIM_MOSAIC_RUN_MOSAIC_PEERS_H_
 #define MINIPOD_SIM_MOSAIC_RUN_MOSAIC_PEERS_H_
 
+#include "sim/base/containers/array.h"
 #include "sim/base/os/lock.h"
 #include "sim/kernels/talk.h"
 #include "sim/mosaic/run/mosaic_program.h"
@@ -52,6 +53,16 @@ typedef struct {
   uint64_t block;
 } mp_mosaic_arg_t;
 
+// A DMA of another device to this one, for checks.
+typedef struct {
+  uint32_t from;  // the device
+  const mp_mosaic_instruction_t *in;
+  mp_mosaic_view_t target;
+  const int64_t *semaphore;
+  int64_t amount;
+} mp_mosaic_incoming_t;
+typedef MP_ARRAY(mp_mosaic_incoming_t) mp_mosaic_incomings_t;  // on the heap
+
 // The run on one device.
 typedef struct {
   mp_lock_t memory;  // held while another device copies into its memory; taken before `lock`
@@ -63,6 +74,7 @@ typedef struct {
   int64_t ends;           // a semaphore that each other device signals when it ends
   uint64_t changes;       // how often a DMA or signal has changed one of its semaphores
   mp_mosaic_wait_t wait;
+  mp_mosaic_incomings_t incoming;  // if runs are watched: what its check has not taken
 } mp_mosaic_peer_t;
 
 typedef struct mp_mosaic_peers_s mp_mosaic_peers_t;
@@ -71,6 +83,7 @@ struct mp_mosaic_peers_s {
   mp_talk_link_t link;
   size_t part_bytes;
   uint32_t num_args;
+  const mp_mosaic_program_t *watched;  // the program, if runs are watched; or NULL
   mp_lock_t lock;
   uint32_t num_waiting_for_peers;  // how many devices wait for one that is not inside yet
   mp_mosaic_peer_t *peers;         // [link.num_devices]
@@ -103,6 +116,10 @@ MP_NODISCARD mp_status_t mp_mosaic_peers_end(mp_mosaic_state_t *state);
 // True if it has to wait for others to end.
 bool mp_mosaic_peers_await_ends(mp_mosaic_peers_t *peers, uint32_t device);
 
+// Takes the DMAs that have come to the device since the last call; the caller frees the array.
+void mp_mosaic_peers_take_incoming(mp_mosaic_peers_t *peers, uint32_t device,
+                                   mp_mosaic_incomings_t *out);
+
 // How often other devices have changed the device's memory or semaphores.
 uint64_t mp_mosaic_peers_changes(mp_mosaic_peers_t *peers, uint32_t device);
 // The device, which polls, waits until the number of changes is another one; false: it is already.
@@ -124,14 +141,18 @@ MP_NODISCARD mp_status_t mp_mosaic_peers_spot(const mp_mosaic_peers_t *peers, ui
 MP_NODISCARD mp_status_t mp_mosaic_peers_find(const mp_mosaic_peers_t *peers, uint32_t device,
                                               const mp_mosaic_spot_t *spot, char **out_address);
 
+// A DMA comes to the device. Has no effect if runs are not watched.
+MP_NODISCARD mp_status_t mp_mosaic_peers_add_incoming(mp_mosaic_peers_t *peers, uint32_t device,
+                                                      const mp_mosaic_incoming_t *incoming);
+
 // ---- mosaic_message.c ----
 
-// Copies `from` (NULL: nothing) to what is `to` here, on a device of another process, and adds to
-// its semaphore. No lock is held.
-MP_NODISCARD mp_status_t mp_mosaic_message_send(mp_mosaic_state_t *state, uint32_t device,
-                                                const mp_mosaic_view_t *from,
-                                                const mp_mosaic_view_t *to,
-                                                const mp_mosaic_view_t *semaphore, int64_t count);
+// Adds `count` to a semaphore of a device of another process. No lock is held.
+MP_NODISCARD mp_status_t mp_mosaic_message_signal(mp_mosaic_state_t *state, uint32_t device,
+                                                  const mp_mosaic_view_t *semaphore, int64_t count);
+// Does the DMA, to such a device.
+MP_NODISCARD mp_status_t mp_mosaic_message_copy(mp_mosaic_state_t *state, uint32_t device,
+                                                const mp_mosaic_instruction_t *in);
 // Does what the message says, on a device that is inside and does not run now.
 MP_NODISCARD mp_status_t mp_mosaic_message_take(mp_mosaic_peers_t *peers, uint32_t device,
                                                 const void *data, size_t bytes);

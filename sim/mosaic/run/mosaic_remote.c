@@ -76,7 +76,7 @@ static mp_status_t mosaic_remote_signal(const mp_mosaic_instruction_t *in, mp_mo
   uint32_t device = 0;
   MP_RETURN_IF_ERROR(mosaic_remote_device(in, state, &device));
   if (mosaic_remote_is_far(state, device)) {
-    return mp_mosaic_message_send(state, device, NULL, NULL, semaphore, state->registers[in->a]);
+    return mp_mosaic_message_signal(state, device, semaphore, state->registers[in->a]);
   }
   mp_lock(&state->peers->lock);
   if (semaphore->root != MP_MOSAIC_BARRIER) {
@@ -92,6 +92,22 @@ static mp_status_t mosaic_remote_signal(const mp_mosaic_instruction_t *in, mp_mo
 
 // ---- DMAs ----
 
+// Under the lock: tells the device's check of the DMA.
+static mp_status_t mosaic_remote_tell(const mp_mosaic_instruction_t *in,
+                                      const mp_mosaic_state_t *state, uint32_t device,
+                                      const mp_mosaic_view_t *target) {
+  mp_mosaic_view_t semaphore;
+  if (state->peers->watched == NULL) return NULL;
+  MP_RETURN_IF_ERROR(mosaic_remote_reach(state, device, &state->views[in->c], &semaphore));
+  const mp_mosaic_incoming_t incoming = {
+      .from = state->device,
+      .in = in,
+      .target = *target,
+      .semaphore = (const int64_t *)semaphore.base,
+      .amount = mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET)};
+  return mp_mosaic_peers_add_incoming(state->peers, device, &incoming);
+}
+
 // Copies to the device's memory, which stays there meanwhile.
 static mp_status_t mosaic_remote_copy(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state,
                                       uint32_t device, bool *out_blocks) {
@@ -102,6 +118,7 @@ static mp_status_t mosaic_remote_copy(const mp_mosaic_instruction_t *in, mp_mosa
   mp_status_t status = mosaic_remote_is_inside(state, device, out_blocks);
   if (status == NULL && !*out_blocks) {
     status = mosaic_remote_reach(state, device, &state->views[in->b], &there);
+    if (status == NULL) status = mosaic_remote_tell(in, state, device, &there);
   }
   mp_unlock(&peers->lock);
   if (status == NULL && !*out_blocks) status = mp_mosaic_view_copy(&there, &state->views[in->a]);
@@ -134,9 +151,7 @@ static mp_status_t mosaic_remote_dma(const mp_mosaic_instruction_t *in, mp_mosai
     MP_RETURN_IF_ERROR(mp_mosaic_async_semaphore(&views[in->out], &sent));
   }
   if (mosaic_remote_is_far(state, device)) {
-    MP_RETURN_IF_ERROR(
-        mp_mosaic_message_send(state, device, &views[in->a], &views[in->b], &views[in->c],
-                               mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET)));
+    MP_RETURN_IF_ERROR(mp_mosaic_message_copy(state, device, in));
   } else {
     MP_RETURN_IF_ERROR(mosaic_remote_copy(in, state, device, out_blocks));
     if (*out_blocks) return NULL;
@@ -204,7 +219,7 @@ mp_status_t mp_mosaic_peers_end(mp_mosaic_state_t *state) {
   for (uint32_t device = 0; device < peers->link.num_devices; ++device) {
     if (device == state->device) continue;
     if (mosaic_remote_is_far(state, device)) {
-      MP_RETURN_IF_ERROR(mp_mosaic_message_send(state, device, NULL, NULL, &ends, 1));
+      MP_RETURN_IF_ERROR(mp_mosaic_message_signal(state, device, &ends, 1));
       continue;
     }
     mp_lock(&peers->lock);

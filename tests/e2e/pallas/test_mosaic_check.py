@@ -132,3 +132,94 @@ def test_kernels_that_communicate():
   assert re.search(r"ends while a semaphore is not zero: number 0 of scratch memory 2 .*enqueue_dma", left), left
   assert re.search(r"race: it writes scratch memory 0 .* which a DMA may still read", race), race
   assert "number 0 of the semaphore for barriers is 1" in barrier, barrier
+
+
+REMOTE_FAULTS = """
+import sys
+sys.path.insert(0, FOLDER)
+from communicating import *
+VMEM = pl.BlockSpec(memory_space=pltpu.VMEM)
+BLOCK, WORD = pltpu.VMEM((8, 128), jnp.float32), pltpu.SMEM((1,), jnp.int32)
+
+def say(body, scratch, x=np.arange(4096, dtype=np.float32).reshape(32, 128)):
+  try:
+    f = lambda x: call(body, x, scratch, in_specs=[VMEM], out_specs=VMEM, collective_id=0)(x)
+    jax.block_until_ready(on(line(), f)(x))
+    print("right")
+  except jax.errors.JaxRuntimeError as error:
+    print(" ".join(str(error).split()))
+
+def all_meet():
+  me, n = lax.axis_index("x"), lax.axis_size("x")
+  meet([lax.rem(me + k, n) for k in range(n)])
+
+def reads_before_it_waits(x, o, buffer, sent, received):
+  all_meet()
+  copy = send(x, buffer, sent, received, neighbors()[2])
+  copy.start()
+  copy.wait_send()
+  o[...] = buffer[...] if BAD else x[...]
+  copy.wait_recv()
+
+def writes_before_it_waits(x, o, buffer, sent, received):
+  all_meet()
+  copy = send(x, buffer, sent, received, neighbors()[2])
+  copy.start()
+  copy.wait_send()
+  if BAD:
+    buffer[...] = x[...]
+  copy.wait_recv()
+  o[...] = buffer[...]
+
+def two_devices_write_one_buffer(x, o, buffer, sent, received):
+  all_meet()
+  me, left, right = neighbors()
+  copies = [send(x, buffer.at[0], sent, received, right), send(x, buffer.at[0 if BAD else 1], sent, received, left)]
+  for copy in copies:
+    copy.start()
+  for copy in copies:
+    copy.wait()
+  o[...] = buffer[0]
+
+def reads_a_word_that_nothing_writes(x, o, word, given, sent, received):
+  given[0] = 3
+  all_meet()
+  copy = send(given, word, sent, received, 0 if BAD else neighbors()[2])
+  @pl.when((lax.axis_index("x") == 1) | (not BAD))
+  def start():
+    copy.start()
+    copy.wait_send()
+  @pl.when((lax.axis_index("x") == 0) | (not BAD))
+  def wait():
+    copy.wait_recv()
+  o[...] = x[...] * word[0].astype(jnp.float32)
+
+def writes_a_scope_early(x, o, sent, received):
+  all_meet()
+  me, left, right = neighbors()
+  def scope(word, given):
+    given[0] = 2
+    copy = send(given, word, sent, received, right)
+    copy.start()
+    copy.wait()
+    o[...] = x[...] * word[0].astype(jnp.float32)
+  pl.run_scoped(scope, WORD, WORD)
+
+for BAD in (True, False):
+  say(reads_before_it_waits, [BLOCK, DMA, DMA])
+  say(writes_before_it_waits, [BLOCK, DMA, DMA])
+  say(two_devices_write_one_buffer, [pltpu.VMEM((2, 8, 128), jnp.float32), DMA, DMA])
+  say(reads_a_word_that_nothing_writes, [WORD, WORD, DMA, DMA])
+say(writes_a_scope_early, [DMA, DMA])
+"""
+
+
+def test_writes_of_other_devices():
+  reads, writes, two, word, *right = scenario.run(f"FOLDER = {str(FOLDER)!r}\n" + REMOTE_FAULTS, prelude="", **POD | {
+      "MINIPOD_TOPOLOGY": "v5e:2x2", "MINIPOD_KERNELS": "check"}).splitlines()
+  shown = r"which a DMA may still write: .* started by device \d: tpu.enqueue_dma"
+  assert re.search(rf"vector.load.*race: it reads scratch memory 0 .*{shown}", reads), reads
+  assert re.search(rf"swap.*race: it (reads|writes) scratch memory 0 .*{shown}", writes), writes
+  assert re.search(rf"a DMA that device \d has started \(tpu.enqueue_dma.*race: it writes scratch memory 0 .*{shown}", two), two
+  assert re.search("memref.load.*it reads scratch memory 0 .*which nothing has written", word), word
+  assert right == ["right"] * 5, right
