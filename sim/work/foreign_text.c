@@ -35,13 +35,6 @@ double mp_foreign_number(mp_str_t text, const char *key) {
   return 0;
 }
 
-mp_str_t mp_foreign_sizes(mp_str_t text, const char *key) {
-  const bool is_there = mp_foreign_find_word(text, key, &text) && text.size != 0;
-  if (!is_there || (text.data[0] != '"' && text.data[0] != '\\')) return MP_STR("");
-  (void)mp_str_cut(&text, '[');
-  return mp_str_cut(&text, ']');
-}
-
 static mp_str_t foreign_text_object(const mp_op_t *op, const char *key) {
   mp_str_t rest;
   if (op->code != MP_OP_CUSTOM_CALL) return MP_STR("");

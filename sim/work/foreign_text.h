@@ -11,9 +11,6 @@ bool mp_foreign_find_word(mp_str_t text, const char *word, mp_str_t *out_behind)
 // behind backslashes); 0 if there is none above 0. `key` has no quotes.
 double mp_foreign_number(mp_str_t text, const char *key);
 
-// What is behind a key between brackets, "64, 128"; "" if there is no such list.
-mp_str_t mp_foreign_sizes(mp_str_t text, const char *key);
-
 // What a kernel of the user's says that it costs (the `cost_estimate` in its backend_config), or
 // what was counted for it (`kernel`); "" if it says nothing, or is no custom_call.
 mp_str_t mp_foreign_estimate(const mp_op_t *op);

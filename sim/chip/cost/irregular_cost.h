@@ -22,9 +22,6 @@ double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, d
 // foreign_cost.c: a custom_call that is an attention kernel (attention_cost.h), or that states its
 // cost in its backend_config, as Pallas kernels do; else 0.
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op);
-// The share of that time which is overhead of the steps of the kernel's grid; 0 if the steps are
-// not known.
-double mp_foreign_step_overhead(const mp_chip_t *chip, const mp_op_t *op);
 // The operations of its matmuls.
 double mp_foreign_flops(const mp_op_t *op);
 

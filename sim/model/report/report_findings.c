@@ -3,11 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/chip/cost/irregular_cost.h"
 #include "sim/model/report/events/watching.h"
 #include "sim/model/report/report_fold.h"
 #include "sim/model/report/report_same.h"
-#include "sim/work/foreign_text.h"
 
 // Looking back from a value ends after so many ops.
 enum { FINDINGS_VISITS = 64 };
@@ -31,7 +29,6 @@ typedef struct {
 typedef struct {
   mp_arena_t *arena;
   mp_report_places_t *places;
-  const mp_chip_t *chip;
   const mp_model_program_books_t *books;
   mp_report_program_t *row;
   mp_report_same_t *same;
@@ -282,32 +279,32 @@ static mp_status_t report_findings_add_attentions(finder_t *f) {
 // The least part of a kernel's time that the overhead of its steps is.
 static const double g_overhead = 0.5;
 
-// "64, 128" as "64x128".
-static void report_findings_put_list(mp_str_t list, mp_strbuf_t *out) {
-  for (size_t i = 0; i < list.size; ++i) {
-    const char letter = list.data[i];
-    if (letter != ' ') mp_strbuf_putc(out, letter == ',' ? 'x' : letter);
+// "64x128"
+static void report_findings_put_shape(const mp_price_shape_t *shape, mp_strbuf_t *out) {
+  for (uint32_t d = 0; d < shape->rank; ++d) {
+    mp_strbuf_printf(out, "%s%" PRId64, d == 0 ? "" : "x", shape->dims[d]);
   }
 }
 
-static mp_status_t report_findings_blocks(finder_t *f, const mp_op_t *op, mp_moment_t time) {
-  const double overhead = mp_foreign_step_overhead(f->chip, op);
-  if (overhead < g_overhead) return NULL;
-  const mp_str_t counted = mp_foreign_counted(op);
-  const mp_str_t grid = mp_foreign_sizes(counted, "\"grid");
-  const mp_str_t block = mp_foreign_sizes(counted, "\"block");
-  if (grid.size == 0 || block.size == 0) return NULL;
+static mp_status_t report_findings_blocks(finder_t *f, const mp_chip_kernel_t *kernel,
+                                          mp_moment_t time) {
+  const mp_price_t *price = kernel->price;
+  if (price == NULL || price->grid.rank == 0 || price->block.rank == 0) return NULL;
+  const double overhead = price->overhead / price->seconds;
+  if (!(overhead >= g_overhead)) return NULL;
+  double steps = 1;
+  for (uint32_t d = 0; d < price->grid.rank; ++d) steps *= (double)price->grid.dims[d];
   mp_report_finding_t finding = {.finding = MP_FINDING_BLOCKS,
                                  .time = (mp_moment_t)(overhead * (double)time)};
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  mp_strbuf_printf(&text, "%.0f steps (grid ", mp_foreign_number(counted, "\"steps"));
-  report_findings_put_list(grid, &text);
+  mp_strbuf_printf(&text, "%.0f steps (grid ", steps);
+  report_findings_put_shape(&price->grid, &text);
   mp_strbuf_puts(&text, ", blocks of ");
-  report_findings_put_list(block, &text);
+  report_findings_put_shape(&price->block, &text);
   mp_strbuf_putc(&text, ')');
   MP_RETURN_IF_ERROR(report_findings_text(f, &text, &finding.what));
-  MP_RETURN_IF_ERROR(mp_report_place(f->places, op->loc, &finding.place));
+  MP_RETURN_IF_ERROR(mp_report_place(f->places, kernel->op->loc, &finding.place));
   return report_findings_add(f, &finding);
 }
 
@@ -376,8 +373,8 @@ static void report_findings_look(void *context, const mp_step_part_t *part) {
   const mp_moment_t time = part->end - part->begin;
   report_findings_count_attention(looked->finder, part->kernel->op, time);
   looked->status = report_findings_repeated(looked->finder, part->kernel->op, time);
-  if (looked->status != NULL || part->kernel->work_class != MP_WORK_FOREIGN) return;
-  looked->status = report_findings_blocks(looked->finder, part->kernel->op, time);
+  if (looked->status != NULL) return;
+  looked->status = report_findings_blocks(looked->finder, part->kernel, time);
 }
 
 static int report_findings_heavier(const void *a, const void *b) {
@@ -400,9 +397,9 @@ static mp_status_t report_findings_keep(finder_t *f) {
 }
 
 mp_status_t mp_report_findings_make(mp_arena_t *arena, mp_report_places_t *places,
-                                    const mp_chip_t *chip, const mp_model_program_books_t *books,
+                                    const mp_model_program_books_t *books,
                                     mp_report_program_t *row) {
-  finder_t f = {.arena = arena, .places = places, .chip = chip, .books = books, .row = row};
+  finder_t f = {.arena = arena, .places = places, .books = books, .row = row};
   const mp_program_t *program = books->program;
   if (program == NULL || program->partitioned == NULL) return report_findings_keep(&f);
   MP_RETURN_IF_ERROR(mp_report_same_create(arena, program, &f.same));

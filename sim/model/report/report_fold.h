@@ -54,9 +54,8 @@ MP_NODISCARD mp_status_t mp_report_layers_add(mp_report_places_t *places,
 
 // ---- report_findings.c ----
 
-// Makes what is found of a program on such chips: row->findings.
+// Makes what is found of a program: row->findings.
 MP_NODISCARD mp_status_t mp_report_findings_make(mp_arena_t *arena, mp_report_places_t *places,
-                                                 const mp_chip_t *chip,
                                                  const mp_model_program_books_t *books,
                                                  mp_report_program_t *row);
 // Copies the texts of a row's findings into the arena.

@@ -409,8 +409,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
   MP_RETURN_IF_ERROR(report_rows_make_guesses(m));
   MP_RETURN_IF_ERROR(report_rows_make_callers(m));
   MP_RETURN_IF_ERROR(report_rows_make_layers(m));
-  MP_RETURN_IF_ERROR(
-      mp_report_findings_make(m->arena, m->places, mp_model_chip(m->model), books, m->row));
+  MP_RETURN_IF_ERROR(mp_report_findings_make(m->arena, m->places, books, m->row));
   return report_rows_make_ops(m);
 }
 

@@ -101,30 +101,46 @@ static uint32_t price_divide(pricer_t *p, const mp_mosaic_func_t *func) {
   return 1;
 }
 
+static mp_price_shape_t price_shape(const mp_price_grid_t *grid) {
+  mp_price_shape_t shape = {.rank = grid->rank};
+  for (uint32_t d = 0; d < grid->rank; ++d) shape.dims[d] = grid->bounds[d];
+  return shape;
+}
+
 // ---- the price ----
 
-static void price_finish(const pricer_t *p, uint32_t cores, double vmem, mp_price_t *out) {
+// Cycles that a kernel with fewer steps would not need: units and bandwidth are busy without them.
+static double price_overhead(const pricer_t *p) {
+  const mp_price_walk_t *walk = &p->walk;
+  const double moved = walk->bytes / p->chip->bandwidth * p->chip->clock;
+  const double needed = fmax(walk->compute - p->grid.overhead, moved);
+  return p->grid.steps > 1 ? fmax(0, walk->now - p->grid.fill - needed) : 0;
+}
+
+static void price_finish(const pricer_t *p, uint32_t cores, mp_price_t *out) {
   const mp_price_walk_t *walk = &p->walk;
   const double clock = p->chip->clock;
-  *out = (mp_price_t){.seconds = walk->now / clock,
-                      .fill = p->grid.fill / clock,
-                      .compute = walk->compute / clock,
-                      .wait = walk->wait / clock,
-                      .steps = p->grid.steps,
-                      .copies = walk->copies * cores,
-                      .bytes = walk->bytes * cores,
-                      .flops = walk->flops * cores,
-                      .vmem = vmem,
-                      .is_guessed = walk->is_guessed,
-                      .is_sampled = walk->is_sampled};
+  out->seconds = walk->now / clock;
+  out->fill = p->grid.fill / clock;
+  out->compute = walk->compute / clock;
+  out->wait = walk->wait / clock;
+  out->overhead = price_overhead(p) / clock;
+  out->steps = p->grid.steps;
+  out->copies = walk->copies * cores;
+  out->bytes = walk->bytes * cores;
+  out->flops = walk->flops * cores;
+  out->block = p->grid.block;
+  out->is_guessed = walk->is_guessed;
+  out->is_sampled = walk->is_sampled;
   for (int u = 0; u < MP_PRICE_UNIT_COUNT; ++u) out->units[u] = walk->units[u] / clock;
 }
 
 static mp_status_t price_run(pricer_t *p, const mp_mosaic_func_t *func, mp_price_t *out) {
   mp_price_grid_t *grid = &p->grid;
-  double vmem = 0;
+  *out = (mp_price_t){0};
   grid->walk = &p->walk;
   MP_RETURN_IF_ERROR(price_read_bounds(p, func));
+  out->grid = price_shape(grid);
   const uint32_t cores = price_divide(p, func);
   grid->num_prefetched = price_count(func, "scalar_prefetch");
   p->walk.bounds = grid->bounds;
@@ -133,9 +149,9 @@ static mp_status_t price_run(pricer_t *p, const mp_mosaic_func_t *func, mp_price
     MP_RETURN_IF_ERROR(price_set_argument(p, i));
   const uint32_t before = p->num_dynamic + grid->num_prefetched;
   const uint32_t num_inputs = p->num_operands < before ? 0 : p->num_operands - before;
-  MP_RETURN_IF_ERROR(mp_price_make_windows(grid, num_inputs, &vmem));
+  MP_RETURN_IF_ERROR(mp_price_make_windows(grid, num_inputs, &out->vmem));
   MP_RETURN_IF_ERROR(mp_price_grid_run(grid));
-  price_finish(p, cores, vmem, out);
+  price_finish(p, cores, out);
   return NULL;
 }
 

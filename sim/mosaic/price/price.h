@@ -51,16 +51,27 @@ typedef struct {
   bool is_splat;  // data has one element for all
 } mp_price_operand_t;
 
+enum { MP_PRICE_MAX_DIMS = 16 };
+
+// Rank 0: there is none.
+typedef struct {
+  uint32_t rank;
+  int64_t dims[MP_PRICE_MAX_DIMS];
+} mp_price_shape_t;
+
 typedef struct {
   double seconds;
-  double fill;     // of these: until the first step has its blocks
-  double compute;  // in which the core computes
-  double wait;     // for DMAs, after the fill
-  double steps;    // of the grid, of one core
-  double copies;   // DMAs, blocks' included
-  double bytes;    // of HBM that all cores move
-  double flops;    // of matmuls
-  double vmem;     // bytes of VMEM: blocks, each with its buffers, and scratch memory
+  double fill;      // of these: until the first step has its blocks
+  double compute;   // in which the core computes
+  double wait;      // for DMAs, after the fill
+  double steps;     // of the grid, of one core
+  double copies;    // DMAs, blocks' included
+  double bytes;     // of HBM that all cores move
+  double flops;     // of matmuls
+  double vmem;      // bytes of VMEM: blocks, each with its buffers, and scratch memory
+  double overhead;  // seconds that neither compute nor bandwidth needs, but the number of steps:
+                    // their scalar code, and the latency of their DMAs
+  mp_price_shape_t grid, block;       // the grid that cores divide; the largest block
   double units[MP_PRICE_UNIT_COUNT];  // seconds that each unit needs
   bool is_guessed;  // a value that is not known decides something: the more expensive side counts,
                     // a loop runs once, a block is fetched in each step

@@ -127,6 +127,7 @@ mp_status_t mp_price_grid_run(mp_price_grid_t *grid) {
   for (uint32_t d = 0; d < grid->rank; ++d) all *= (double)grid->bounds[d];
   grid->steps = all;
   if (all < 1) return NULL;
+  grid->overhead = (all + ENDS) * overhead;
   grid->walk->now += ENDS * overhead;
   grid->walk->compute += ENDS * overhead;
   MP_RETURN_IF_ERROR(price_grid_fetch(grid, grid->step, false));

@@ -28,6 +28,8 @@ typedef struct {
   int64_t bounds[MP_PRICE_MAX_GRID], step[MP_PRICE_MAX_GRID];
   mp_price_window_t *windows;
   double fill, steps;
+  double overhead;         // cycles of all steps
+  mp_price_shape_t block;  // the largest one
 } mp_price_grid_t;
 
 // Runs all steps.

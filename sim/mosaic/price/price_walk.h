@@ -7,7 +7,7 @@
 
 #include "sim/mosaic/price/price_code.h"
 
-enum { MP_PRICE_MAX_RANK = 8, MP_PRICE_MAX_GRID = 16, MP_PRICE_SEMAPHORES = 64 };
+enum { MP_PRICE_MAX_RANK = 8, MP_PRICE_MAX_GRID = MP_PRICE_MAX_DIMS, MP_PRICE_SEMAPHORES = 64 };
 
 // ---- values ----
 

@@ -110,6 +110,18 @@ static mp_status_t price_window_read(mp_price_grid_t *grid, const mp_mosaic_attr
   return func == NULL ? NULL : mp_price_prepare(grid->walk, func, &window->func);
 }
 
+// Keeps the shape of the largest block.
+static void price_window_note(mp_price_grid_t *grid, const mp_mosaic_type_t *type) {
+  double known = 1, more = 1;
+  mp_price_shape_t *block = &grid->block;
+  if (type->rank > MP_PRICE_MAX_DIMS) return;
+  for (uint32_t d = 0; d < block->rank; ++d) known *= (double)block->dims[d];
+  for (uint32_t d = 0; d < type->rank; ++d) more *= (double)type->dims[d];
+  if (block->rank != 0 && more <= known) return;
+  block->rank = type->rank;
+  for (uint32_t d = 0; d < type->rank; ++d) block->dims[d] = type->dims[d];
+}
+
 static mp_status_t price_window_make(mp_price_grid_t *grid, uint32_t arg, bool is_result,
                                      const mp_mosaic_attr_t *params, double *in_out_vmem) {
   const mp_mosaic_type_t *type = grid->main->func->body->args[arg].type;
@@ -123,6 +135,7 @@ static mp_status_t price_window_make(mp_price_grid_t *grid, uint32_t arg, bool i
   MP_RETURN_IF_ERROR(price_window_read(grid, params, window));
   MP_RETURN_IF_ERROR(price_window_find_changes(grid, window));
   if (window->is_constant) window->buffers = 1;
+  price_window_note(grid, type);
   if (type->space != MP_MOSAIC_SPACE_SMEM) *in_out_vmem += window->bytes * window->buffers;
   return NULL;
 }

@@ -56,7 +56,26 @@ static void test_matmul_copies_what_changes(void **state) {
   // Two buffers for each of three blocks of bf16, and a sum in f32.
   assert_int_equal((int)price.vmem, 6 * 128 * 128 * 2 + 128 * 128 * 4);
   assert_true(price.fill > 0.8e-6 && price.compute > 0 && !price.is_guessed);
+  assert_int_equal(price.grid.rank, 3);
+  for (uint32_t d = 0; d < 3; ++d) assert_int_equal(price.grid.dims[d], 2);
+  assert_true(price.block.rank == 2 && price.block.dims[0] == 128 && price.block.dims[1] == 128);
   assert_true(price.seconds >= price.compute && price.seconds >= price.bytes / 1e12);
+}
+
+// Steps that wait for the latency of their blocks are overhead; what units and bandwidth need is
+// not.
+static void test_overhead_of_steps(void **state) {
+  (void)state;
+  const mp_price_operand_t operands[2] = {{0}};
+  mp_price_chip_t chip = g_wide;
+  mp_price_t price;
+  chip.latency = 100e-6;
+  price_file_on(&chip, "matmul.txt", operands, 2, &price);
+  assert_true(price.overhead > 0.95 * (price.seconds - price.fill));
+  chip.latency = 0;
+  chip.bandwidth = 1e8;
+  price_file_on(&chip, "matmul.txt", operands, 2, &price);
+  assert_true(price.overhead >= 0 && price.overhead < 0.1 * price.seconds);
 }
 
 #define MODULE_BEGIN(args) \
@@ -175,6 +194,7 @@ static void test_cores_divide_parallel_steps(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_matmul_copies_what_changes),
+      cmocka_unit_test(test_overhead_of_steps),
       cmocka_unit_test(test_loops_run_as_often_as_values_say),
       cmocka_unit_test(test_blocks_arrive_during_compute),
       cmocka_unit_test(test_narrow_cores_widen),
