@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "pjrt/compile/pjrt_dump.h"
 #include "pjrt/compile/pjrt_sharding.h"
@@ -13,6 +14,7 @@
 #include "sim/ir/layout.h"
 #include "sim/model/clock/model.h"
 #include "sim/readers/options/debug_options.h"
+#include "sim/readers/options/libtpu_options.h"
 
 PJRT_Executable *mp_pjrt_executable_retain(PJRT_Executable *executable) {
   // Relaxed: the caller has a reference already.
@@ -201,6 +203,13 @@ static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
 
 // ---- making ----
 
+// The VMEM of kernels that ask for none: as libtpu's flags say, or as described.
+static int64_t pjrt_executable_scoped_vmem(const mp_pod_t *pod) {
+  const char *args = getenv("LIBTPU_INIT_ARGS");
+  const uint64_t said = args == NULL ? 0 : mp_libtpu_scoped_vmem(mp_str(args));
+  return (int64_t)(said != 0 && mp_pod_is_tpu(pod) ? said : mp_pod_info(pod)->scoped_vmem);
+}
+
 // The compilation settings from the client's options and the model of time.
 static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
                                                    const PJRT_TopologyDescription *topology) {
@@ -209,6 +218,7 @@ static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
       .keep_partitioned = topology->is_timed,
       .kernels = {.vmem = (int64_t)info->vmem,
                   .smem = (int64_t)info->smem,
+                  .scoped_vmem = pjrt_executable_scoped_vmem(topology->pod),
                   .has_f4 = strcmp(info->kind, "TPU7x") == 0},
   };
   if (client == NULL) return wishes;
@@ -222,7 +232,8 @@ static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
 static void pjrt_executable_tell_flags(const mp_program_t *program) {
   for (uint32_t i = 0; i < program->num_libtpu_flags; ++i) {
     const mp_str_t flag = program->libtpu_flags[i];
-    if (!mp_model_takes_libtpu_flag(flag)) mp_debug_option_tell_libtpu(flag);
+    const bool has_effect = mp_model_takes_libtpu_flag(flag) || mp_libtpu_scoped_vmem(flag) != 0;
+    if (!has_effect) mp_debug_option_tell_libtpu(flag);
   }
 }
 

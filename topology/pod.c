@@ -57,6 +57,7 @@ static void pod_fill_info(mp_pod_t *pod) {
       .num_processes = 1,
       .vmem = spec->vmem,
       .smem = spec->smem,
+      .scoped_vmem = spec->scoped_vmem,
       .memory_bandwidth = spec->memory_bandwidth,
       .launch_latency = pod_latency_of(spec, "launch_latency", spec->launch_latency),
       .op_latency = pod_latency_of(spec, "op_latency", spec->op_latency),

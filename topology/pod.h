@@ -240,6 +240,7 @@ typedef struct {
   double dcn_oversubscription;
   mp_link_t host_link;               // between a host and one of its devices
   uint64_t vmem, smem;               // bytes of a core's vector and scalar memory
+  uint64_t scoped_vmem;              // of these, for a kernel that asks for none; 0: all
   double memory_bandwidth;           // of a device's own memory, bytes/s
   double launch_latency;             // seconds from enqueueing to running
   double op_latency;                 // seconds that each operation of a program takes at least

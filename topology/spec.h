@@ -98,6 +98,7 @@ typedef enum {
   X(memory[2], "memory.unpinned_host", BYTES, "other host memory of a device")                \
   X(vmem, "memory.vmem", BYTES, "vector memory of a TPU's core, for kernels")                 \
   X(smem, "memory.smem", BYTES, "scalar memory of a TPU's core, for kernels")                 \
+  X(scoped_vmem, "memory.scoped_vmem", BYTES, "of it, for a kernel that asks for none")       \
   X(memory_bandwidth, "memory.bandwidth", RATE, "rate of a device's own memory")              \
   X(link_latency, "links.latency", TIMES, "between neighbouring chips of a slice")            \
   X(link_bandwidth, "links.bandwidth", RATES, "the same, one link, one direction")            \
@@ -172,7 +173,7 @@ typedef struct {
   int32_t hosts;
   mp_shape_t host_shape;
   uint64_t memory[MP_MEMORY_SPACE_COUNT];  // 0 = not given
-  uint64_t vmem, smem;                     // 0 = not given
+  uint64_t vmem, smem, scoped_vmem;        // 0 = not given
   double memory_bandwidth;
   mp_quantities_t link_latency;
   mp_quantities_t link_bandwidth;

@@ -4,6 +4,7 @@
 #include "sim/ir/print/print_module.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/options/compile_options.h"
+#include "sim/readers/options/libtpu_options.h"
 
 static mp_status_t pjrt_compile_find_form(const mp_pjrt_source_t *source,
                                           mp_program_form_t *out_form) {
@@ -81,6 +82,16 @@ static mp_status_t pjrt_compile_keep_flags(const mp_compile_options_t *options,
   return NULL;
 }
 
+// What kernels are made for, with the flags of libtpu among the options.
+static mp_mosaic_target_t pjrt_compile_target(const mp_compile_options_t *options,
+                                              mp_mosaic_target_t target) {
+  for (uint32_t i = 0; i < options->libtpu_flags.count; ++i) {
+    const uint64_t vmem = mp_libtpu_scoped_vmem(options->libtpu_flags.items[i]);
+    if (vmem != 0) target.scoped_vmem = (int64_t)vmem;
+  }
+  return target;
+}
+
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, bool is_tpu,
                             const mp_compile_request_t *wishes, mp_arena_t *arena,
                             mp_pjrt_compiled_t *out_compiled) {
@@ -108,7 +119,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .keep_partitioned = wishes->keep_partitioned,
       .open_loops = wishes->open_loops,
       .absent_calls = wishes->absent_calls,
-      .kernels = wishes->kernels,
+      .kernels = pjrt_compile_target(&options, wishes->kernels),
       .answers = source->is_stored ? &source->answers : NULL,
   };
   mp_pjrt_compiled_t compiled = {.uses_shardy = options.use_shardy_partitioner};

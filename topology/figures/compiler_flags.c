@@ -20,6 +20,8 @@ static void compiler_flags_make_no_rings(mp_chip_figures_t *figures) {
 #define COMPILER_FLAGS_GATHERS  "xla_tpu_enable_async_collective_fusion_fuse_all_gather"
 #define COMPILER_FLAGS_RINGS    "xla_jf_spmd_threshold_for_windowed_einsum_mib"
 #define COMPILER_FLAGS_NO_RINGS "1000000"
+// It counts when kernels are compiled (sim/readers/options/libtpu_options.h).
+#define COMPILER_FLAGS_VMEM "xla_tpu_scoped_vmem_limit_kib"
 
 static bool compiler_flags_take_one(mp_str_t name, mp_str_t value, mp_chip_figures_t *figures) {
   const bool is_tpu = figures->compiler == MP_CHIP_COMPILER_TPU;
@@ -81,6 +83,7 @@ void mp_chip_figures_take_init_args(mp_str_t args, mp_chip_figures_t *in_out_fig
     const init_arg_t arg = compiler_flags_cut(&args);
     if (arg.text.size == 0) continue;
     if (compiler_flags_take_one(arg.name, arg.value, in_out_figures)) continue;
+    if (mp_str_is(arg.name, COMPILER_FLAGS_VMEM)) continue;
     mp_log(MP_LOG_INFO, "LIBTPU_INIT_ARGS: %.*s has no effect here", MP_STR_ARG(arg.text));
   }
 }

@@ -19,8 +19,9 @@ typedef struct {
   bool checks;  // runs are checked (../check/)
   // Bytes of a core's VMEM and SMEM; 0: not known, those of the largest TPU.
   int64_t vmem, smem;
-  int32_t cores;  // that share the parallel steps of a kernel; 0 or 1: one
-  bool has_f4;    // its compiler accepts floats of 4 bits, as for 7x, and not e4m3b11fnuz
+  int64_t scoped_vmem;  // bytes of VMEM for kernels that ask for none; 0: all
+  int32_t cores;        // that share the parallel steps of a kernel; 0 or 1: one
+  bool has_f4;          // its compiler accepts floats of 4 bits, as for 7x, and not e4m3b11fnuz
 } mp_mosaic_target_t;
 
 // Reads the call's module, and compiles it. A kernel maker but for the target.
@@ -29,7 +30,7 @@ MP_NODISCARD mp_status_t mp_mosaic_make_kernel(mp_arena_t *arena, const mp_op_t 
                                                const mp_kernel_t **out_kernel);
 
 // The same, of a verified module, which may be released afterwards. `vmem_limit`:
-// the bytes of VMEM that the kernel may have; 0: all of the target's.
+// the bytes of VMEM that the kernel asks for; 0: none.
 MP_NODISCARD mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
                                                   const mp_mosaic_module_t *module,
                                                   const mp_mosaic_target_t *target,

@@ -112,13 +112,18 @@ static void mosaic_make_capacity_count(count_t *count) {
                            mosaic_make_capacity_block(count->maker->func->body, count->space), 1);
 }
 
+// Begins as libtpu's error does, which programs look for.
 static mp_status_t mosaic_make_capacity_refuse(const count_t *count, int64_t limit) {
+  const bool is_vmem = count->space == MP_MOSAIC_SPACE_VMEM;
+  const bool asks = count->maker->vmem_limit != 0 || count->maker->target->scoped_vmem == 0;
   MP_RETURN_IF_ERROR(mp_strbuf_status(&count->text));
   return mp_status_make(MP_RESOURCE_EXHAUSTED,
-                        "Mosaic function '%s' needs %lld bytes of %s, of which it may have %lld: "
+                        "Ran out of memory in memory space %s while allocating on stack for Mosaic "
+                        "function '%s', which needs %lld bytes of %s, of which it may have %lld%s: "
                         "%s%s",
-                        count->maker->kernel->name, (long long)count->bytes,
-                        count->space == MP_MOSAIC_SPACE_VMEM ? "VMEM" : "SMEM", (long long)limit,
+                        is_vmem ? "vmem" : "smem", count->maker->kernel->name,
+                        (long long)count->bytes, is_vmem ? "VMEM" : "SMEM", (long long)limit,
+                        is_vmem && !asks ? " without vmem_limit_bytes" : "",
                         mp_strbuf_text(&count->text), count->num_named > MOST_NAMED ? ", ..." : "");
 }
 
@@ -134,7 +139,8 @@ static mp_status_t mosaic_make_capacity_check(const mp_mosaic_maker_t *maker,
 
 mp_status_t mp_mosaic_make_capacity(const mp_mosaic_maker_t *maker) {
   const mp_mosaic_target_t *target = maker->target;
-  const int64_t asked = maker->vmem_limit, vmem = target->vmem > 0 ? target->vmem : MOST_VMEM;
+  const int64_t asked = maker->vmem_limit != 0 ? maker->vmem_limit : target->scoped_vmem;
+  const int64_t vmem = target->vmem > 0 ? target->vmem : MOST_VMEM;
   const int64_t limit = asked > 0 && asked < vmem ? asked : vmem;
   MP_RETURN_IF_ERROR(mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_VMEM, limit));
   return mosaic_make_capacity_check(maker, MP_MOSAIC_SPACE_SMEM,

@@ -7,6 +7,7 @@
 
 #include "sim/base/options.h"
 #include "sim/base/status.h"
+#include "sim/base/str.h"
 
 // The create options of libtpu that a client has passed, as a set.
 typedef uint32_t mp_libtpu_options_t;
@@ -18,5 +19,9 @@ MP_NODISCARD mp_status_t mp_libtpu_options_take(mp_named_value_t *values, size_t
 // of `kind`.
 MP_NODISCARD mp_status_t mp_libtpu_options_check(mp_libtpu_options_t options, bool is_tpu,
                                                  const char *pod, const char *kind);
+// The bytes of VMEM that libtpu's flags, "--a=true --b" as in LIBTPU_INIT_ARGS, give kernels that
+// ask for none (xla_tpu_scoped_vmem_limit_kib); 0: there is no such flag, or its value is no
+// number.
+uint64_t mp_libtpu_scoped_vmem(mp_str_t flags);
 
 #endif  // MINIPOD_SIM_READERS_OPTIONS_LIBTPU_OPTIONS_H_

@@ -126,8 +126,9 @@ def test_libtpus_flags():
   """Flags of the chip model take effect; a line at level info names each of the others."""
   returncode, out, lines = tpu.finish("""
       print(torch.arange(6., device="tpu").sum().item())
-      """, LIBTPU_INIT_ARGS="--xla_tpu_scoped_vmem_limit_kib=98304 --xla_tpu_enable_async_collective_fusion_fuse_all_gather=true",
+      """, LIBTPU_INIT_ARGS="--xla_tpu_scoped_vmem_limit_kib=98304 --xla_tpu_enable_async_collective_fusion_fuse_all_gather=true"
+      " --xla_tpu_rwb_fusion=false",
       MINIPOD_TIME="model", MINIPOD_LOG_LEVEL="info")
   assert returncode == 0 and out == "15.0\n"
   assert [line for line in lines if "INIT_ARGS" in line] == [
-      "minipod: info: LIBTPU_INIT_ARGS: xla_tpu_scoped_vmem_limit_kib=98304 has no effect here"]
+      "minipod: info: LIBTPU_INIT_ARGS: xla_tpu_rwb_fusion=false has no effect here"]

@@ -30,8 +30,9 @@ static void test_blocks(void **state) {
   assert_ok(compile_with(MODULE(ARGS, TYPES, COPY, WINDOWS("4", "")), 16384));
   assert_status(
       compile_with(MODULE(ARGS, TYPES, COPY, WINDOWS("4", "")), 16383), MP_RESOURCE_EXHAUSTED,
-      "Mosaic function 'k' needs 16384 bytes of VMEM, of which it may have 16383: operand "
-      "0 4096 x 2 buffers, result 0 4096 x 2 buffers");
+      "Ran out of memory in memory space vmem while allocating on stack for Mosaic function 'k', "
+      "which needs 16384 bytes of VMEM, of which it may have 16383: operand 0 4096 x 2 buffers, "
+      "result 0 4096 x 2 buffers");
   assert_ok(compile_with(MODULE(ARGS, TYPES, COPY, WINDOWS("1", "")), 8192));
   assert_ok(compile_with(
       MODULE(ARGS, TYPES, COPY, WINDOWS("4", ", pipeline_mode = #tpu.pipeline_mode<synchronous>")),
@@ -88,6 +89,10 @@ static void test_target(void **state) {
                 MP_RESOURCE_EXHAUSTED, "needs 8192 bytes of VMEM, of which it may have 8191");
   assert_status(compile_for(text, (mp_mosaic_target_t){.smem = 4095}, 0), MP_RESOURCE_EXHAUSTED,
                 "needs 4096 bytes of SMEM, of which it may have 4095");
+  const mp_mosaic_target_t gives_less = {.vmem = 1 << 20, .scoped_vmem = 8191};
+  assert_ok(compile_for(text, gives_less, 8192));
+  assert_status(compile_for(text, gives_less, 0), MP_RESOURCE_EXHAUSTED,
+                "needs 8192 bytes of VMEM, of which it may have 8191 without vmem_limit_bytes: op");
 }
 
 int main(void) {

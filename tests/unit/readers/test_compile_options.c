@@ -1,6 +1,7 @@
 // The compile options reader.
 #include "sim/base/proto.h"
 #include "sim/readers/options/compile_options.h"
+#include "sim/readers/options/libtpu_options.h"
 #include "tests/unit/support/fixtures.h"
 
 typedef struct {
@@ -263,8 +264,23 @@ static void damaged_messages_name_the_offset(void **state) {
   mp_arena_release(r.arena);
 }
 
+static void a_flag_gives_kernels_vmem(void **state) {
+  (void)state;
+  const char *flag = "xla_tpu_scoped_vmem_limit_kib";
+  char text[256];
+  snprintf(text, sizeof(text), " --a=1 --%s=32 -%s=48 --b", flag, flag);
+  assert_int_equal(mp_libtpu_scoped_vmem(mp_str(text)), 48 << 10);
+  static const char *const wrong[] = {"", "=", "=-1", "=0", "=1MiB", "=99999999999"};
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+    snprintf(text, sizeof(text), "--%s%s", flag, wrong[i]);
+    assert_int_equal(mp_libtpu_scoped_vmem(mp_str(text)), 0);
+  }
+  assert_int_equal(mp_libtpu_scoped_vmem(MP_STR("--xla_tpu_scoped_vmem_limit=32")), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_flag_gives_kernels_vmem),
       cmocka_unit_test(nothing_is_all_defaults),
       cmocka_unit_test(captured_message),
       cmocka_unit_test(assignment_is_by_replica_then_partition),

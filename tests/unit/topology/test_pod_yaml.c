@@ -271,7 +271,7 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
       {"dims: 7\n", "key 'dims': expected a whole number from 1 to 6, got '7'"},
       {"memory: 16GiB\n",
        "pod.yaml:1: key 'memory': expected a mapping of device, pinned_host, unpinned_host, "
-       "vmem, smem, bandwidth, got '16GiB'"},
+       "vmem, smem, scoped_vmem, bandwidth, got '16GiB'"},
       {"memory: {device: 16 gigs}\n", "expected a size such as 16GiB, or unlimited"},
       {"memory: {device: 0}\n", "expected a size such as 16GiB"},
       {"shape: 4\nhbm: unlimited\n", "expected a size such as 16GiB, got 'unlimited'"},
