@@ -202,9 +202,9 @@ static mp_status_t options_apply_environment(mp_options_t *options) {
 
 // Variables that are not the library's: the Python package's, and the test tools'.
 static const char *const g_foreign[] = {
-    "MINIPOD_LIBRARY", "MINIPOD_PROCESSES",     "MINIPOD_BUILD",  "MINIPOD_JAX_TESTS",
-    "MINIPOD_JAX_GIT", "MINIPOD_START_HOOK",    "MINIPOD_LABELS", "MINIPOD_MPI_OWNER",
-    "MINIPOD_PACKAGE", "MINIPOD_MLIR_PROGRAMS", "MINIPOD_MOSAIC"};
+    "MINIPOD_LIBRARY", "MINIPOD_PROCESSES",    "MINIPOD_BUILD",  "MINIPOD_JAX_TESTS",
+    "MINIPOD_JAX_GIT", "MINIPOD_START_HOOK",   "MINIPOD_LABELS", "MINIPOD_MPI_OWNER",
+    "MINIPOD_PACKAGE", "MINIPOD_MLIR_PROGRAMS"};
 enum { FOREIGN_COUNT = sizeof(g_foreign) / sizeof(g_foreign[0]) };
 // What the names of more of them begin with.
 static const char *const g_foreign_prefixes[] = {"MINIPOD_TEST_", "MINIPOD_RANDOM_",

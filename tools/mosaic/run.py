@@ -1,6 +1,6 @@
 """Runs the stored programs of the corpus on minipod, and compares the results with the expected ones.
 
-    MINIPOD_TOPOLOGY=v6e:2x2 MINIPOD_MOSAIC=1 python tools/mosaic/run.py FOLDER [--only name] [--verbose]
+    MINIPOD_TOPOLOGY=v6e:2x2 python tools/mosaic/run.py FOLDER [--only name] [--verbose]
 
 Prints counts by package, then what was refused and why.
 """

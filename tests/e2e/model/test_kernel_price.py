@@ -43,7 +43,7 @@ kernels = [op["kernel"] for program in report["programs"] for op in program["ops
 print(json.dumps([times, kernels]))
 print(minipod.time_report())
 """
-POD = dict(devices=None, MINIPOD_TOPOLOGY="v6e:1x1", MINIPOD_TIME="model", MINIPOD_MOSAIC="1")
+POD = dict(devices=None, MINIPOD_TOPOLOGY="v6e:1x1", MINIPOD_TIME="model")
 
 
 def check(out):

@@ -8,7 +8,7 @@ import pytest
 import scenario
 
 FOLDER = pathlib.Path(__file__).parent
-POD = {"devices": None, "MINIPOD_TOPOLOGY": "v5e:1x1", "MINIPOD_MOSAIC": 1, "PYTHONPATH": str(FOLDER)}
+POD = {"devices": None, "MINIPOD_TOPOLOGY": "v5e:1x1", "PYTHONPATH": str(FOLDER)}
 NAMES = re.findall(r"^@fault\(.*\)\ndef (\w+)", (FOLDER / "mosaic_faults.py").read_text(), re.MULTILINE)
 # What is an error always.
 ALWAYS = {"wait_twice", "wait_without_start", "wait_for_more_bytes", "more_waits_than_signals", "start_in_some_steps",
@@ -85,7 +85,7 @@ def test_kernels_of_interpreters_are_not_checked():
       import mosaic_faults
       print(mosaic_faults.say("load_before_wait", False))
       """
-  status, out, told = scenario.finish(scenario.start(code, **POD | {"MINIPOD_MOSAIC": 0, "MINIPOD_KERNELS": "check"}))
+  status, out, told = scenario.finish(scenario.start(code, **POD | {"MINIPOD_TOPOLOGY": "torus:1", "MINIPOD_KERNELS": "check"}))
   assert (status, out) == (0, "right\n") and "MINIPOD_KERNELS=check does not check kernels" in told, told
 
 

@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, %r)
 from communicating import *
 """ % __file__.rsplit("/", 1)[0]
-POD = {"prelude": PRELUDE, "devices": None, "MINIPOD_TOPOLOGY": "v6e:2x2", "MINIPOD_MOSAIC": 1}
+POD = {"prelude": PRELUDE, "devices": None, "MINIPOD_TOPOLOGY": "v6e:2x2"}
 EIGHT = POD | {"MINIPOD_TOPOLOGY": "v6e:2x4"}
 
 SAME = """
@@ -70,7 +70,7 @@ TWO = """
 def test_two_processes(tmp_path):
   script = tmp_path / "two.py"
   script.write_text(PRELUDE + textwrap.dedent(TWO))
-  env = scenario.environment(None, MINIPOD_TOPOLOGY="v6e:2x2", MINIPOD_MOSAIC=1)
+  env = scenario.environment(None, MINIPOD_TOPOLOGY="v6e:2x2")
   done = subprocess.run([sys.executable, "-m", "minipod", "run", "-n", "2", "--no-prefix", str(script)], env=env,
                         capture_output=True, text=True, timeout=120, check=False)
   assert done.returncode == 0, done.stderr

@@ -105,7 +105,7 @@ FORMS = {
 
 # The forms that only some versions of JAX have, and the name by which one recognises these.
 MADE_WITH = {"kernel": "kernel", "core_map": "core_map"}
-POD = {"prelude": PRELUDE, "devices": None, "MINIPOD_TOPOLOGY": "v6e:2x2", "MINIPOD_MOSAIC": 1}
+POD = {"prelude": PRELUDE, "devices": None, "MINIPOD_TOPOLOGY": "v6e:2x2"}
 
 
 @pytest.fixture(scope="module")
@@ -189,14 +189,47 @@ def test_arrays_of_nothing_and_pinned_ones():
   assert out == "True True\n", out
 
 
-def test_a_kernel_must_fit_into_vmem():
-  out = scenario.run("""
-      try:
-        jax.jit(lambda x: pl.pallas_call(body, out_shape=x)(x)).lower(jnp.zeros((8, 1 << 24)))
-      except jax.errors.JaxRuntimeError as error:
-        print(str(error))
-      """, **POD)
-  assert out.startswith("RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem"), out
+# Copies an array of so many MiB in one block, which needs VMEM for operand and result.
+COPY = """
+def copy(size, limit=None):
+  x = jnp.zeros((size * 2048, 128))
+  options = {} if limit is None else {"compiler_params": pltpu.CompilerParams(vmem_limit_bytes=limit << 20)}
+  try:
+    jax.jit(pl.pallas_call(body, out_shape=x, **options)).lower(x).compile()
+  except jax.errors.JaxRuntimeError as error:
+    print(str(error).splitlines()[0])
+  else:
+    print("fits")
+"""
+
+
+@pytest.mark.parametrize("chip, most", [("v5e", 16), ("v6e", 32)])
+def test_a_kernel_that_asks_for_no_vmem_has_what_libtpu_gives_it(chip, most):
+  code = COPY + f"copy({most // 2})\ncopy({most // 2 + 1})\ncopy({most // 2 + 1}, {most + 2})"
+  fits, refused, asks = scenario.run(code, **POD | {"MINIPOD_TOPOLOGY": f"{chip}:2x2"}).splitlines()
+  assert (fits, asks) == ("fits", "fits")
+  assert refused.startswith("RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem while allocating on stack for"), refused
+  assert f"needs {most + 2 << 20} bytes of VMEM, of which it may have {most << 20} without vmem_limit_bytes" in refused
+  assert f"operand 0 {most + 2 << 19}, result 0" in refused
+
+
+def test_a_kernel_has_no_more_vmem_than_the_chip():
+  out = scenario.run(COPY + "copy(64, 200)\ncopy(65, 200)\ncopy(2, 3)", **POD).splitlines()
+  assert out[0] == "fits"
+  assert f"needs {130 << 20} bytes of VMEM, of which it may have {128 << 20}:" in out[1], out
+  assert f"needs {4 << 20} bytes of VMEM, of which it may have {3 << 20}:" in out[2], out
+
+
+def test_a_flag_of_libtpu_gives_kernels_more_vmem():
+  args = "--a=b --xla_tpu_scoped_vmem_limit_kib=65536"
+  out = scenario.run(COPY + "copy(32)\ncopy(33)", **POD, LIBTPU_INIT_ARGS=args).splitlines()
+  assert out[0] == "fits" and f"may have {64 << 20}" in out[1], out
+  option = """
+      x = jnp.zeros((20 * 2048, 128))
+      options = {"xla_tpu_scoped_vmem_limit_kib": 65536}
+      jax.jit(pl.pallas_call(body, out_shape=x), compiler_options=options).lower(x).compile()
+      """
+  scenario.run(option, **POD)
 
 
 @pytest.mark.parametrize("topology", ["torus:2x2", "h100:1"])

@@ -53,7 +53,7 @@ WAYS = [pytest.param(by_mpirun, marks=mpirun.NEEDS_MPIRUN), pytest.param(by_mpir
 
 @pytest.fixture(scope="module", params=WAYS, ids=lambda way: way.__name__)
 def results(request, tmp_path_factory):
-  return request.param(tmp_path_factory.mktemp("kernels"), MINIPOD_TOPOLOGY="v6e:2x2", MINIPOD_MOSAIC=1)
+  return request.param(tmp_path_factory.mktemp("kernels"), MINIPOD_TOPOLOGY="v6e:2x2")
 
 
 @pytest.mark.parametrize("name", harness.names("kernels"))

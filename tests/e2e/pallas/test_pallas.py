@@ -264,20 +264,6 @@ def test_masked_accesses_through_views():
   np.testing.assert_array_equal(jax.jit(f)(X.reshape(2, 8, 128)), expected)
 
 
-@pytest.mark.parametrize("rows_of_block, expected", [(8, 0), (4, 1)])
-def test_blocks_that_a_tpu_refuses_are_reported_once(caplog, monkeypatch, rows_of_block, expected):
-  from minipod.jax import kernels
-  tpu = type("Device", (), {"device_kind": "TPU v5e"})
-  monkeypatch.setattr(kernels.jax, "devices", lambda platform: [tpu])
-  block = pl.BlockSpec((rows_of_block, 128), lambda i: (i, 0))
-  f = pl.pallas_call(double, out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype), in_specs=[block],
-                     out_specs=block, grid=(16 // rows_of_block,))
-  for x in X, np.concatenate([X, X]):
-    jax.jit(lambda x: f(x[:16])).lower(x)
-  said = [record.message for record in caplog.records if "refuses it" in record.message]
-  assert len(said) == expected and all("test_pallas.py" in text for text in said)
-
-
 def test_what_no_interpreter_knows_is_refused_by_name():
   def dice(seed, out):
     pltpu.prng_seed(seed[0])

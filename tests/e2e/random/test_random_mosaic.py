@@ -43,7 +43,7 @@ print("same")
 def test_kernels_agree(chunk):
   seeds = [SEED * 1_000_000 + number for number in range(chunk * CHUNK, min((chunk + 1) * CHUNK, COUNT))]
   out = scenario.run(f"FOLDER, SEEDS = {str(TOOLS)!r}, {seeds}\n" + CODE, devices=None, timeout=120,
-                     MINIPOD_TOPOLOGY="v6e:1x1", MINIPOD_MOSAIC=1)
+                     MINIPOD_TOPOLOGY="v6e:1x1")
   assert out == "same\n"
 
 

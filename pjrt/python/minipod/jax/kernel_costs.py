@@ -30,19 +30,15 @@ def describe(params) -> dict:
 
 
 def _count(params) -> dict:
-  """Steps of the grid, bytes of the blocks that are fetched and written back, and the work of the body in all steps; the
-  grid and the largest block."""
+  """Bytes of the blocks that are fetched and written back, and the work of the body in all steps of the grid."""
   mapping = params["grid_mapping"]
   grid = _sizes(mapping)
   steps = math.prod(grid)
   work = _Work()
   work.add(params["jaxpr"], 1)
   blocks = [_bytes_of_blocks(block, grid) for block in mapping.block_mappings]
-  return {
-      "steps": steps, "flops": work.flops * steps, "vector": work.vector * steps,
-      "transcendentals": work.functions * steps, "bytes_accessed": sum(blocks),
-      "cores": 2 if _is_parallel(params) else 1, "grid": grid,
-      "block": list(map(int, max(map(_lengths, mapping.block_mappings), key=math.prod, default=[])))}
+  return {"flops": work.flops * steps, "vector": work.vector * steps, "transcendentals": work.functions * steps,
+          "bytes_accessed": sum(blocks)}
 
 
 def _sizes(mapping) -> list[int]:
@@ -56,12 +52,6 @@ def _sizes(mapping) -> list[int]:
         grid[i] = max(1, -(-most // known))
         known *= grid[i]
   return grid
-
-
-def _is_parallel(params) -> bool:
-  """Whether the cores of a device may share the grid."""
-  semantics = getattr(params.get("compiler_params"), "dimension_semantics", None) or ()
-  return any("parallel" in str(getattr(how, "value", how)).lower() for how in semantics)
 
 
 # ---- blocks ----

@@ -10,7 +10,6 @@ from minipod.jax import kernel_body
 from minipod.jax import kernel_costs
 from minipod.jax import kernel_grid
 from minipod.jax import kernel_masks
-from minipod.jax import kernel_vmem
 from minipod.jax import mosaic
 from minipod.jax import rules
 from minipod.jax import start
@@ -80,9 +79,6 @@ def _lower_alone(jax_rule, effect, loop, ctx, *args, interpret, **params):
   while _late:
     guard.teach("to access memory under masks", _late.pop())
   described = _describe(params)
-  with guard.use("what compilers say of kernels", anywhere=True):
-    _check_for_tpus(params)
-  kernel_vmem.check_for(params, mosaic.find_kind())
   if start.is_for_shapes():
     return _call(ctx, args, _make_function(ctx, args, _lower_absent(ctx)), described)
   failures = []
@@ -100,23 +96,6 @@ def _lower_alone(jax_rule, effect, loop, ctx, *args, interpret, **params):
     else:
       return _call(ctx, args, function, described)
   _refuse(params, failures)
-
-
-def _check_for_tpus(params) -> None:
-  """On a pod of TPUs, warns once per kernel if JAX's compiler for TPUs would refuse its blocks."""
-  from jax._src.pallas.mosaic import core, lowering
-
-  check, usual = lowering._check_block_mappings, core.CoreType.TC
-  if not mosaic.find_kind().startswith("TPU"):
-    return
-  kind = getattr(params.get("compiler_params"), "kernel_type", None) or usual
-  try:
-    check(params["grid_mapping"].block_mappings, None, params["jaxpr"].debug_info, kind)
-  except ValueError as error:
-    guard.say_once(f"the kernel {kernel_costs.name_of(params)!r} runs here, but JAX's compiler for TPUs refuses"
-                   f" it: {error}")
-  except Exception:  # a kernel for other chips, whose memories the check does not know
-    pass
 
 
 def _refuse(params, failures):

@@ -1,13 +1,10 @@
 """On described TPUs, lowers Pallas kernels as JAX does for TPUs: to calls of Mosaic modules, which the library runs.
 
-`MINIPOD_MOSAIC=1` turns this on.  Without it, and on other pods, JAX's interpreters make operations of a kernel.
+On other pods, JAX's interpreters make operations of a kernel.
 """
-
-import os
 
 import jax
 from minipod.jax import guard
-from minipod.jax import kernel_vmem
 from minipod.jax import rules
 from minipod.jax import start
 
@@ -16,7 +13,7 @@ TPU = "tpu"  # the name under which JAX has its rules for TPUs
 
 def is_chosen() -> bool:
   """Whether kernels are lowered to Mosaic modules."""
-  return os.environ.get("MINIPOD_MOSAIC") == "1" and find_kind().startswith("TPU")
+  return find_kind().startswith("TPU")
 
 
 def find_kind() -> str:
@@ -35,9 +32,6 @@ def choose(rule, otherwise):
     if params.get("interpret") or not is_chosen():
       _tell_of_checks()
       return otherwise(ctx, *args, **params)
-    if "grid_mapping" in params:
-      with guard.use("the VMEM of kernels", anywhere=True):
-        kernel_vmem.check_for(params, find_kind())
     return for_tpus(ctx, *args, **params)
 
   return lower
@@ -46,8 +40,8 @@ def choose(rule, otherwise):
 def _tell_of_checks() -> None:
   """Says that a kernel is not checked, if the user has asked for it."""
   if start.chosen("kernels", "MINIPOD_KERNELS") == "check":
-    guard.say_once("MINIPOD_KERNELS=check does not check kernels that JAX's interpreters run; Mosaic modules are"
-                   " checked (MINIPOD_MOSAIC=1 on pods of TPUs)")
+    guard.say_once("MINIPOD_KERNELS=check does not check kernels that JAX's interpreters run; on pods of TPUs, kernels"
+                   " are Mosaic modules, which it checks")
 
 
 def choose_platform(offered) -> str:
