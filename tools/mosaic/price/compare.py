@@ -1,4 +1,4 @@
-"""Compares the price of kernels with libtpu's final bundles (tests/fixtures/mosaic/price).
+"""Compares the price of kernels with libtpu's final bundles (tests/fixtures/mosaic_price).
 
     tools/mosaic/price/compare.py [--chips v5e,v6e,7x] [--split fit|held-out|all] [--worst N] [--without RULE,...]
 
@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tools" / "chip"))
 
 import corpus
 
-FOLDER = corpus.FOLDER.parent / "mosaic" / "price"
+FOLDER = corpus.FOLDER.parent / "mosaic_price"
 CHIPS = ("v5e", "v6e", "7x")
 LIMIT = 1.3
 # Held-out by their names, but their bundles were read when the model was written.

@@ -1,4 +1,4 @@
-"""Records the corpus in tests/fixtures/mosaic/price: kernels, and the cycles of libtpu's final bundles.
+"""Records the corpus in tests/fixtures/mosaic_price: kernels, and the cycles of libtpu's final bundles.
 
     oracle/bin/python tools/mosaic/price/record.py [--chips v5e,v6e,7x] [--only WORD] [--again]
 
@@ -23,7 +23,7 @@ import bundles
 import corpus
 import tpu
 
-FOLDER = corpus.FOLDER.parent / "mosaic" / "price"
+FOLDER = corpus.FOLDER.parent / "mosaic_price"
 CHIPS = ("v5e", "v6e", "7x")
 KINDS = {"v5e": "TPU v5 lite", "v6e": "TPU v6 lite", "7x": "TPU7x"}  # as JAX names them
 CALL = re.compile(r'^\s+(?:ROOT )?%?([\w.\-]+) = .* custom-call\(.*custom_call_target="tpu_custom_call"', re.M)
