@@ -219,6 +219,7 @@ static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
       .kernels = {.vmem = (int64_t)info->vmem,
                   .smem = (int64_t)info->smem,
                   .scoped_vmem = pjrt_executable_scoped_vmem(topology->pod),
+                  .cores = info->cores_per_device,
                   .has_f4 = strcmp(info->kind, "TPU7x") == 0},
   };
   if (client == NULL) return wishes;

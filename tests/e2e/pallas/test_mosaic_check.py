@@ -57,6 +57,30 @@ def test_without_the_option_kernels_run(unchecked):
   assert found == ALWAYS
 
 
+@pytest.mark.parametrize("topology, is_found", [("v5e:1x1", False), ("v5p:1x1x1", True)])
+def test_two_cores_divide_parallel_steps(topology, is_found):
+  out = scenario.run("""
+      import jax, numpy as np
+      from jax.experimental import pallas as pl
+      from jax.experimental.pallas import tpu as pltpu
+      def add_up(x, o, total):
+        @pl.when(pl.program_id(0) == 0)
+        def clear(): total[...] = 0 * x[...]
+        total[...] += x[...]
+        o[...] = total[...]
+      block, x = pl.BlockSpec((8, 128), lambda i: (i, 0)), np.ones((32, 128), np.float32)
+      f = pl.pallas_call(add_up, grid=(4,), in_specs=[block], out_specs=block, out_shape=x,
+                         scratch_shapes=[pltpu.VMEM((8, 128), x.dtype)],
+                         compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)))
+      try:
+        print(np.asarray(f(x))[-1, 0])
+      except jax.errors.JaxRuntimeError as error:
+        print(str(error))
+      """, **POD | {"MINIPOD_TOPOLOGY": topology, "MINIPOD_KERNELS": "check"})
+  assert ("the chip divides parallel steps between two" in out) == is_found, out
+  assert is_found or out == "4.0\n"
+
+
 def test_other_values_of_the_option_are_refused():
   out = scenario.run("""
       import jax
