@@ -38,7 +38,8 @@ static mp_status_t mosaic_compile_memory_steps(mp_mosaic_compiler_t *c, const mp
     return mp_mosaic_op_error(op, MP_UNIMPLEMENTED, "strides of some dimensions alone");
   }
   for (uint32_t d = 0; d < rank; ++d) {
-    if (attr->ints.values[d] < 1) {
+    const int64_t least = op->code == MP_MOSAIC_STRIDED_LOAD ? 0 : 1;  // 0: one element, repeated
+    if (attr->ints.values[d] < least) {
       return mp_mosaic_op_error(op, MP_UNIMPLEMENTED, "strides that are not positive");
     }
   }

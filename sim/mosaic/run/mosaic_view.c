@@ -46,9 +46,9 @@ bool mp_mosaic_view_is_dense(const mp_mosaic_view_t *view) {
 static mp_status_t mosaic_view_check(const mp_mosaic_view_t *view, uint32_t d, int64_t start,
                                      int64_t size, int64_t step) {
   const int64_t most = view->dims[d];
-  const bool is_in =
-      start >= 0 && size >= 0 && start <= most &&
-      (size == 0 || (size - 1 <= (most - 1) / step && start <= most - 1 - (size - 1) * step));
+  const bool fits = step == 0 || size - 1 <= (most - 1) / step;
+  const bool is_in = start >= 0 && size >= 0 && start <= most &&
+                     (size == 0 || (fits && start <= most - 1 - (size - 1) * step));
   if (is_in) return NULL;
   return mp_status_make(
       MP_OUT_OF_RANGE, "elements %lld to %lld of dimension %u are outside of its %lld elements",
@@ -117,80 +117,6 @@ mp_status_t mp_mosaic_view_squeeze(const mp_mosaic_view_t *view, const mp_mosaic
   return NULL;
 }
 
-// Dimensions that can be seen as one: [begin, end) of `view`, whose elements lie at one distance.
-static bool mosaic_view_is_run(const mp_mosaic_view_t *view, uint32_t begin, uint32_t end) {
-  int64_t inner = -1, size = 1;
-  for (uint32_t d = end; d-- > begin;) {
-    if (view->dims[d] == 1) continue;
-    if (view->split != 1 && d == view->split_dim) return false;
-    if (inner >= 0 && view->strides[d] != inner * size) return false;
-    if (inner < 0) inner = view->strides[d];
-    size *= view->dims[d];
-  }
-  return true;
-}
-
-static int64_t mosaic_view_inner_stride(const mp_mosaic_view_t *view, uint32_t begin,
-                                        uint32_t end) {
-  for (uint32_t d = end; d-- > begin;) {
-    if (view->dims[d] != 1) return view->strides[d];
-  }
-  return view->element;
-}
-
-// The dimensions [to_begin, to_end) of `out` take the place of [begin, end) of `view`.
-static mp_status_t mosaic_view_reshape_group(const mp_mosaic_view_t *view, uint32_t begin,
-                                             uint32_t end, mp_mosaic_view_t *out, uint32_t to_begin,
-                                             uint32_t to_end) {
-  if (end - begin == 1 && to_end - to_begin == 1) {
-    if (view->split != 1 && begin == view->split_dim) out->split_dim = to_begin;
-    out->strides[to_begin] = view->strides[begin];
-    return NULL;
-  }
-  if (!mosaic_view_is_run(view, begin, end)) {
-    return mp_status_make(MP_UNIMPLEMENTED,
-                          "a memref whose elements are not evenly spaced is given another shape");
-  }
-  int64_t stride = mosaic_view_inner_stride(view, begin, end);
-  for (uint32_t d = to_end; d-- > to_begin;) {
-    out->strides[d] = stride;
-    stride *= out->dims[d];
-  }
-  return NULL;
-}
-
-mp_status_t mp_mosaic_view_reshape(const mp_mosaic_view_t *view, const mp_mosaic_type_t *type,
-                                   mp_mosaic_view_t *out_view) {
-  mp_mosaic_view_t out = *view;
-  out.rank = type->rank;
-  for (uint32_t d = 0; d < type->rank; ++d) out.dims[d] = type->dims[d];
-  if (mp_mosaic_view_count(&out) != mp_mosaic_view_count(view)) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "the new shape has another number of elements");
-  }
-  // Groups of dimensions with equally many elements, from the outermost on.
-  uint32_t from = 0, to = 0;
-  while (from < view->rank || to < out.rank) {
-    uint32_t from_end = from, to_end = to;
-    int64_t a = 1, b = 1;
-    if (from_end < view->rank) a = view->dims[from_end++];
-    if (to_end < out.rank) b = out.dims[to_end++];
-    while (a != b) {
-      if (a < b && from_end < view->rank) {
-        a *= view->dims[from_end++];
-      } else if (b < a && to_end < out.rank) {
-        b *= out.dims[to_end++];
-      } else {
-        break;
-      }
-    }
-    MP_RETURN_IF_ERROR(mosaic_view_reshape_group(view, from, from_end, &out, to, to_end));
-    from = from_end;
-    to = to_end;
-  }
-  *out_view = out;
-  return NULL;
-}
-
 // ---- other element types ----
 
 static mp_status_t mosaic_view_refuse_bitcast(void) {
@@ -204,10 +130,18 @@ mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, const mp_mosaic
   const uint32_t d = view->rank - 2;
   *out_view = out;
   if (to == from) return NULL;
-  if (view->rank < 2 || view->split != 1 || type->rank != view->rank)
-    return mosaic_view_refuse_bitcast();
+  if (view->rank < 2 || type->rank != view->rank) return mosaic_view_refuse_bitcast();
   out.element = to;
   out.dims[d] = type->dims[d];
+  if (view->split != 1) {
+    if (to != from * view->split || view->split_dim != d || view->phase != 0 ||
+        out.dims[d] * view->split != view->dims[d]) {
+      return mosaic_view_refuse_bitcast();
+    }
+    out.split = 1;
+    *out_view = out;
+    return NULL;
+  }
   if (to > from && view->pack == 1) {
     out.pack = to / from;
     out.pack_step = view->strides[d];

@@ -170,6 +170,42 @@ def test_a_dma_goes_on_between_kernels():
     assert "it waits for a semaphore that nothing signals: it is 0, and the wait is for 16384" in out, out
 
 
+def test_dmas_that_are_counted():
+  """A semaphore that is not one of DMAs counts them, not their bytes; with checks, too."""
+  code = """
+      def count(x, o, buffer, sem):
+        pltpu.async_copy(x, buffer, sem)
+        pl.semaphore_wait(sem)
+        pltpu.async_copy(buffer, o, sem)
+        pl.semaphore_wait(sem, WANTED)
+      ANY = pl.BlockSpec(memory_space=pl.ANY)
+      f = pl.pallas_call(count, out_shape=x, in_specs=[ANY], out_specs=ANY,
+                         scratch_shapes=[pltpu.VMEM(x.shape, x.dtype), pltpu.SemaphoreType.REGULAR])
+      try:
+        print((jax.jit(f)(x) == x).all())
+      except jax.errors.JaxRuntimeError as error:
+        print(str(error))
+      """
+  for check in ("", "check"):
+    pod = POD | {"MINIPOD_KERNELS": check}
+    assert scenario.run(code.replace("WANTED", "1"), **pod) == "True\n"
+    out = scenario.run(code.replace("WANTED", "2"), **pod)
+    assert "it waits for a semaphore that nothing signals: it is 1, and the wait is for 2" in out, out
+
+
+def test_repeated_rows_and_parts_of_words():
+  out = scenario.run("""
+      x = np.arange(32 * 256, dtype=np.int32).reshape(32, 256)
+      def repeat(x, o): o[...] = x[pl.ds(3, 8, 0), :]
+      def view(x, o):
+        parts = x.at[:16].bitcast(jnp.int16).reshape((2, 16, 256)).bitcast(jnp.float16)
+        o[...] = parts.at[1:].reshape((16, 256)).at[:, :128].bitcast(jnp.int32)[...]
+      call = lambda body, shape: np.asarray(pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct(shape, x.dtype))(x))
+      print((call(repeat, (8, 256)) == x[3]).all(), (call(view, (8, 128)) == x[8:16, :128]).all())
+      """, **POD)
+  assert out == "True True\n", out
+
+
 def test_arrays_of_nothing_and_pinned_ones():
   out = scenario.run("""
       f = jax.jit(lambda x: jax.lax.empty((8, 128), jnp.float32).at[2:4].set(x))

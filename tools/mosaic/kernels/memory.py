@@ -39,6 +39,17 @@ def whole_copy(rng):
 
 
 @case(by=("reference",))
+def counted_copies(rng):
+  x = normal(rng, 16, 128)
+  def body(x, o, buffer, sem):
+    pltpu.async_copy(x, buffer, sem)
+    pl.semaphore_wait(sem)
+    pltpu.async_copy(buffer, o, sem)
+    pl.semaphore_wait(sem)
+  return call(body, like(x), [ANY], ANY, [pltpu.VMEM((16, 128), f32), pltpu.SemaphoreType.REGULAR]), [x], lambda x: x
+
+
+@case(by=("reference",))
 def copy_between_kernels(rng):
   x, semaphore = normal(rng, 32, 128), pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
   def start(x, kept, o, sem):
@@ -422,3 +433,20 @@ def core_map(rng):
       pl.run_scoped(inner, pltpu.VMEM(x.shape, x.dtype), DMA)
     return o_ref[...]
   return f, [normal(rng, 16, 128)]
+
+
+@case(by=("reference",))
+def repeated_rows(rng):
+  x = normal(rng, 16, 128)
+  def body(x, o):
+    o[...] = x[pl.ds(3, 8, 0), :] + x[pl.ds(8, 8), :]
+  return call(body, S((8, 128), f32)), [x], lambda x: x[3:4] + x[8:]
+
+
+@case(by=("reference",))
+def parts_of_words(rng):
+  x = whole(rng, 32, 256, dtype=np.int32)
+  def body(x, o):
+    parts = x.at[:16].bitcast(jnp.int16).reshape((2, 16, 256)).bitcast(jnp.float16)
+    o[...] = parts.at[1:].reshape((16, 256)).at[:, :128].bitcast(jnp.int32)[...]
+  return call(body, S((8, 128), i32)), [x], lambda x: x[8:16, :128]
