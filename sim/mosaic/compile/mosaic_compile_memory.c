@@ -218,6 +218,18 @@ static mp_status_t mosaic_compile_memory_cast(mp_mosaic_compiler_t *c, const mp_
   return mosaic_compile_memory_new_view(c, op, view.root, &in);
 }
 
+// Elements narrower than a byte have bytes of their own here, so they are no parts of words.
+static mp_status_t mosaic_compile_memory_bitcast(mp_mosaic_compiler_t *c,
+                                                 const mp_mosaic_op_t *op) {
+  const int from = mp_dtype_bits(op->operands[0]->type->dtype);
+  const int to = mp_dtype_bits(op->results[0].type->dtype);
+  if (from != to && (from < 8 || to < 8)) {
+    return mp_mosaic_op_error(op, MP_UNIMPLEMENTED,
+                              "memory of %d-bit elements that is seen as %d-bit ones", from, to);
+  }
+  return mosaic_compile_memory_cast(c, op, MP_MOSAIC_DO_BITCAST);
+}
+
 static mp_status_t mosaic_compile_memory_same(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
   mp_mosaic_place_t view;
   MP_RETURN_IF_ERROR(mp_mosaic_need(c, op->operands[0], &view));
@@ -264,7 +276,7 @@ mp_status_t mp_mosaic_compile_memory(mp_mosaic_compiler_t *c, const mp_mosaic_op
     case MP_MOSAIC_MEMREF_RESHAPE:
       return mosaic_compile_memory_cast(c, op, MP_MOSAIC_DO_RESHAPE);
     case MP_MOSAIC_MEMREF_BITCAST:
-      return mosaic_compile_memory_cast(c, op, MP_MOSAIC_DO_BITCAST);
+      return mosaic_compile_memory_bitcast(c, op);
     case MP_MOSAIC_ERASE_MEMREF_LAYOUT:
     case MP_MOSAIC_MEMREF_CAST:
       return mosaic_compile_memory_same(c, op);

@@ -47,8 +47,8 @@ static mp_status_t mosaic_view_check(const mp_mosaic_view_t *view, uint32_t d, i
                                      int64_t size, int64_t step) {
   const int64_t most = view->dims[d];
   const bool fits = step == 0 || size - 1 <= (most - 1) / step;
-  const bool is_in = start >= 0 && size >= 0 && start <= most &&
-                     (size == 0 || (fits && start <= most - 1 - (size - 1) * step));
+  const bool is_in = size == 0 || (start >= 0 && size > 0 && start < most && fits &&
+                                   start <= most - 1 - (size - 1) * step);
   if (is_in) return NULL;
   return mp_status_make(
       MP_OUT_OF_RANGE, "elements %lld to %lld of dimension %u are outside of its %lld elements",
@@ -63,6 +63,7 @@ mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *sta
     const int64_t step = steps == NULL ? 1 : steps[d];
     MP_RETURN_IF_ERROR(mosaic_view_check(view, d, starts[d], sizes[d], step));
     part.dims[d] = sizes[d];
+    if (sizes[d] == 0) continue;  // nothing, wherever it begins
     if (view->split != 1 && d == view->split_dim) {
       if (step != 1) return mp_status_make(MP_UNIMPLEMENTED, "a step in a packed dimension");
       const int64_t first = starts[d] + view->phase;

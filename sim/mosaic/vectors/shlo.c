@@ -67,6 +67,7 @@ mp_value_t *mp_shlo_convert(mp_shlo_t *hlo, mp_value_t *x, mp_dtype_t dtype) {
 
 mp_value_t *mp_shlo_bits_as(mp_shlo_t *hlo, mp_value_t *x, mp_dtype_t dtype) {
   if (x == NULL || x->type->dtype == dtype) return x;
+  if (mp_dtype_bits(x->type->dtype) != mp_dtype_bits(dtype)) return NULL;
   return mp_shlo_op(hlo, MP_OP_BITCAST_CONVERT, &x, 1, mp_shlo_retype(hlo, x->type, dtype), NULL,
                     0);
 }

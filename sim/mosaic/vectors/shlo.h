@@ -27,8 +27,8 @@ mp_value_t *mp_shlo_binary(mp_shlo_t *hlo, mp_opcode_t code, mp_value_t *x, mp_v
 // XLA's functions without an op: "mhlo.erf" and the like (sim/passes/desugar).
 mp_value_t *mp_shlo_function(mp_shlo_t *hlo, const char *name, mp_value_t *x);
 
-// The same elements in another element type: converted; with the same bits. The value itself if it
-// has the type.
+// The same elements in another element type: converted; with the same bits (NULL if the types have
+// different numbers of them). The value itself if it has the type.
 mp_value_t *mp_shlo_convert(mp_shlo_t *hlo, mp_value_t *x, mp_dtype_t dtype);
 mp_value_t *mp_shlo_bits_as(mp_shlo_t *hlo, mp_value_t *x, mp_dtype_t dtype);
 

@@ -48,7 +48,7 @@ static mp_value_t *translate_bits_cast(const mp_translate_t *t) {
   const uint32_t rank = x->type->rank;
   const int from = mp_dtype_bits(x->type->dtype), to = mp_dtype_bits(t->type->dtype);
   if (from == to) return mp_shlo_bits_as(t->hlo, x, t->type->dtype);
-  if (from < 8 || to < 8 || rank < 2 || t->type->rank != rank) return NULL;
+  if (from < 2 || to < 2 || rank < 2 || t->type->rank != rank) return NULL;
   for (uint32_t d = 0; d < rank; ++d) {
     const int64_t ratio = d == rank - 2 ? from : 1, back = d == rank - 2 ? to : 1;
     if (x->type->dims[d] * ratio != t->type->dims[d] * back) return NULL;
@@ -74,12 +74,27 @@ static mp_value_t *translate_bits_lowest(mp_shlo_t *hlo, mp_value_t *x, mp_dtype
   return mp_shlo_convert(hlo, x, MP_DTYPE_U32);
 }
 
+// A word, of 32 bits or narrower, in 32 bits; and the other way round.
+static mp_value_t *translate_bits_widen(mp_shlo_t *hlo, mp_value_t *word) {
+  word = mp_shlo_bits_as(hlo, word, mp_translate_unsigned(word->type->dtype));
+  return mp_shlo_convert(hlo, word, MP_DTYPE_U32);
+}
+
+static mp_value_t *translate_bits_narrow(mp_shlo_t *hlo, mp_value_t *word, mp_dtype_t dtype) {
+  word = mp_shlo_convert(hlo, word, mp_translate_unsigned(dtype));
+  return mp_shlo_bits_as(hlo, word, dtype);
+}
+
 static mp_value_t *translate_bits_pack(const mp_translate_t *t) {
   mp_shlo_t *hlo = t->hlo;
   const mp_dtype_t dtype = translate_bits_type_of(t->op, "target_type");
   const int width = mp_dtype_bits(dtype);
   mp_value_t *word = NULL;
-  if (dtype == MP_DTYPE_INVALID || width * (int)t->op->num_operands > 32) return NULL;
+  const int word_bits = mp_dtype_bits(t->type->dtype);
+  if (dtype == MP_DTYPE_INVALID || width < 2 || word_bits > 32 ||
+      width * (int)t->op->num_operands > word_bits) {
+    return NULL;
+  }
   for (uint32_t i = 0; i < t->op->num_operands; ++i) {
     mp_value_t *part = translate_bits_lowest(hlo, t->in[i], dtype);
     if (part == NULL) return NULL;
@@ -89,7 +104,7 @@ static mp_value_t *translate_bits_pack(const mp_translate_t *t) {
     }
     word = word == NULL ? part : mp_shlo_binary(hlo, MP_OP_OR, word, part);
   }
-  return mp_shlo_bits_as(hlo, word, t->type->dtype);
+  return translate_bits_narrow(hlo, word, t->type->dtype);
 }
 
 static mp_value_t *translate_bits_unpack(const mp_translate_t *t) {
@@ -97,14 +112,16 @@ static mp_value_t *translate_bits_unpack(const mp_translate_t *t) {
   const mp_dtype_t dtype = translate_bits_type_of(t->op, "source_type");
   const int64_t index = mp_mosaic_op_int(t->op, "index", 0);
   const int width = mp_dtype_bits(dtype);
-  mp_value_t *word = mp_shlo_bits_as(hlo, t->in[0], MP_DTYPE_U32);
-  if (word == NULL || dtype == MP_DTYPE_INVALID || index < 0 || (index + 1) * width > 32) {
+  const int word_bits = mp_dtype_bits(t->in[0]->type->dtype);
+  if (dtype == MP_DTYPE_INVALID || width < 2 || word_bits > 32 || index < 0 ||
+      (index + 1) * width > word_bits) {
     return NULL;
   }
+  mp_value_t *word = translate_bits_widen(hlo, t->in[0]);
+  if (word == NULL) return NULL;
   mp_value_t *by = mp_shlo_integer(hlo, word->type, index * width);
   mp_value_t *part = mp_shlo_binary(hlo, MP_OP_SHIFT_RIGHT_LOGICAL, word, by);
-  part = mp_shlo_convert(hlo, part, mp_translate_unsigned(dtype));
-  part = mp_shlo_bits_as(hlo, part, dtype);
+  part = translate_bits_narrow(hlo, part, dtype);
   return mp_shlo_convert(hlo, part, t->type->dtype);
 }
 

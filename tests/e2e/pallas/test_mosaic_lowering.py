@@ -206,6 +206,32 @@ def test_repeated_rows_and_parts_of_words():
   assert out == "True True\n", out
 
 
+def test_words_of_less_than_32_bits():
+  """Elements in 16-bit words, 4-bit elements in words; memory of 4-bit elements does not become words."""
+  out = scenario.run("""
+      x = np.arange(16 * 128, dtype=np.uint16).reshape(16, 128) * 31
+      call = lambda body, x, shape, dtype: np.asarray(
+          pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct(shape, dtype))(x))
+      def unpack(x, o):
+        o[...] = pltpu.unpack_elementwise(x[...], index=1, packed_dtype=jnp.int8, unpacked_dtype=jnp.int16)
+      def pack(x, o):
+        y = x[...].astype(jnp.int16)
+        o[...] = pltpu.pack_elementwise([y, y + 1], packed_dtype=jnp.int8)
+      def join(x, o): o[...] = pltpu.bitcast((x[...] & 7).astype(jnp.int4), jnp.int32)
+      def see(x, o): o[...] = x.bitcast(jnp.int32)[...]
+      print((call(unpack, x, x.shape, np.int16) == (x >> 8).astype(np.int8)).all(),
+            (call(pack, x, x.shape, np.uint16) == (x & 255 | (x + 1) << 8 & 0xff00)).all())
+      y = x.astype(np.int32)
+      print((call(join, y, (2, 128), np.int32) == sum((y[i::8] & 7) << 4 * i for i in range(8))).all())
+      try:
+        call(see, (y & 7).astype(jnp.int4), (2, 128), np.int32)
+      except jax.errors.JaxRuntimeError as error:
+        print(str(error))
+      """, **POD)
+  assert out.startswith("True True\nTrue\n"), out
+  assert "UNIMPLEMENTED: memory of 4-bit elements that is seen as 32-bit ones [tpu.memref_bitcast" in out, out
+
+
 def test_arrays_of_nothing_and_pinned_ones():
   out = scenario.run("""
       f = jax.jit(lambda x: jax.lax.empty((8, 128), jnp.float32).at[2:4].set(x))

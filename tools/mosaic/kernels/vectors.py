@@ -141,6 +141,16 @@ simple("pack", lambda x, y: pltpu.pack_elementwise([x, y], packed_dtype=bf16), f
 simple("unpack", lambda x: pltpu.unpack_elementwise(x, index=1, packed_dtype=bf16, unpacked_dtype=f32), integers(
     8, 128, dtype=np.uint32, low=0, high=1 << 30), reference=lambda x: lax.bitcast_convert_type(
         x >> 16 << 16, f32))
+for kind, word in ((np.int8, np.int16), (jnp.int4, np.int8), (jnp.int4, np.int16)):
+  simple(f"unpack_{np.dtype(kind).name}_of_{np.dtype(word).name}", lambda x, kind=kind, word=word:
+         pltpu.unpack_elementwise(x, index=1, packed_dtype=kind, unpacked_dtype=word), integers(
+             32, 128, dtype=np.dtype(f"u{np.dtype(word).name}"), low=0, high=np.iinfo(word).max),
+         reference=lambda x, kind=kind, word=word: (x >> jnp.iinfo(kind).bits).astype(kind).astype(word))
+simple("pack_int8_in_int16", lambda x, y: pltpu.pack_elementwise([x, y], packed_dtype=np.int8),
+       integers(32, 128, dtype=np.int16), integers(32, 128, dtype=np.int16),
+       reference=lambda x, y: (x & 255 | y << 8).astype(np.uint16))
+simple("bitcast_4_to_32", lambda x: pltpu.bitcast(x.astype(jnp.int4), i32), integers(64, 128, dtype=np.int8, low=-8,
+                                                                                      high=7))
 simple("flip", lambda x: jnp.flip(x, 1), floats(8, 128))
 simple("cumsum", lambda x: jnp.cumsum(x, 1), lambda rng: whole(rng, 8, 128))
 simple("sort", lambda x: jnp.sort(x, 1), floats(8, 128))
