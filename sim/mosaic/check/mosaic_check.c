@@ -64,8 +64,10 @@ static mp_status_t mosaic_check_saw(mp_mosaic_watcher_t *watcher, const mp_mosai
   if (in->kind == MP_MOSAIC_DO_ALLOCATE) return mosaic_check_allocate(check, in, state);
   if (check->spoils) return NULL;
   switch (in->kind) {
-    case MP_MOSAIC_DO_LOAD:
     case MP_MOSAIC_DO_LOAD_SCALAR:
+      if (in->flag && state->registers[in->out] == MP_MOSAIC_OUTSIDE) return NULL;
+      return mosaic_check_access(check, in, state, false);
+    case MP_MOSAIC_DO_LOAD:
       return mosaic_check_access(check, in, state, false);
     case MP_MOSAIC_DO_STORE:
     case MP_MOSAIC_DO_STORE_SCALAR:

@@ -5,7 +5,10 @@
 
 static void mosaic_compile_count_uses(mp_mosaic_frame_t *frame, const mp_mosaic_block_t *block) {
   for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) {
-    for (uint32_t i = 0; i < op->num_operands; ++i) ++frame->uses[op->operands[i]->id];
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      ++frame->uses[op->operands[i]->id];
+      if (op->code == MP_MOSAIC_SELECT && i > 0) ++frame->choices[op->operands[i]->id];
+    }
     for (uint32_t r = 0; r < op->num_regions; ++r) {
       if (op->regions[r] != NULL) mosaic_compile_count_uses(frame, op->regions[r]);
     }
@@ -20,14 +23,16 @@ static mp_status_t mosaic_compile_new_frame(mp_mosaic_compiler_t *c, const mp_mo
       (mp_mosaic_frame_t){.func = func,
                           .places = MP_ARENA_ARRAY(c->scratch, mp_mosaic_place_t, func->num_values),
                           .uses = MP_ARENA_ARRAY(c->scratch, uint32_t, func->num_values),
+                          .choices = MP_ARENA_ARRAY(c->scratch, uint32_t, func->num_values),
                           .inner_uses = MP_ARENA_ARRAY(c->scratch, uint32_t, func->num_values),
                           .segments = MP_ARENA_ARRAY(c->scratch, uint32_t, func->num_values),
                           .tensors = MP_ARENA_ARRAY(c->scratch, mp_value_t *, func->num_values),
                           .tensor_segments = MP_ARENA_ARRAY(c->scratch, uint32_t, func->num_values),
                           .caller = c->frame,
                           .depth = c->frame == NULL ? 0 : c->frame->depth + 1};
-  if (frame->places == NULL || frame->uses == NULL || frame->inner_uses == NULL ||
-      frame->segments == NULL || frame->tensors == NULL || frame->tensor_segments == NULL) {
+  if (frame->places == NULL || frame->uses == NULL || frame->choices == NULL ||
+      frame->inner_uses == NULL || frame->segments == NULL || frame->tensors == NULL ||
+      frame->tensor_segments == NULL) {
     return mp_status_out_of_memory();
   }
   if (frame->depth > MP_MOSAIC_MOST_DEPTH) {

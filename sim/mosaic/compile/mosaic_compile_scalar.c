@@ -67,6 +67,19 @@ static mp_status_t mosaic_compile_scalar_convert(mp_mosaic_compiler_t *c,
 
 // ---- ops ----
 
+// The scalar that was chosen must not be one from outside of its memory.
+static mp_status_t mosaic_compile_scalar_check(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
+  for (uint32_t i = 1; i < op->num_operands; ++i) {
+    const mp_mosaic_value_t *value = op->operands[i];
+    if (!mp_mosaic_may_be_outside(c, value)) continue;
+    mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_NOT_OUTSIDE};
+    MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, &op->results[0], &in.a));
+    MP_RETURN_IF_ERROR(mp_mosaic_where(c, value->op, &in.where));
+    return mp_mosaic_emit(c, &in);
+  }
+  return NULL;
+}
+
 mp_status_t mp_mosaic_compile_scalar(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
   mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_INTEGER,
                                 .bits = mosaic_compile_scalar_bits(op->operands[0]),
@@ -77,6 +90,8 @@ mp_status_t mp_mosaic_compile_scalar(mp_mosaic_compiler_t *c, const mp_mosaic_op
   if (op->code == MP_MOSAIC_SELECT) {
     in.kind = MP_MOSAIC_DO_SELECT;
     MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[2], &in.c));
+    MP_RETURN_IF_ERROR(mosaic_compile_scalar_result(c, op, &in));
+    return mosaic_compile_scalar_check(c, op);
   } else if (op->code == MP_MOSAIC_CMPI) {
     const int64_t predicate = mp_mosaic_op_int(op, "predicate", -1);
     if (predicate < 0 || predicate > 9) {

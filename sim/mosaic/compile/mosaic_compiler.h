@@ -42,7 +42,8 @@ struct mp_mosaic_frame_s {
   const mp_mosaic_func_t *func;
   mp_mosaic_place_t *places;  // by value id
   uint32_t *uses;             // the number of operands that are the value
-  uint32_t *inner_uses;       // the same in the segment
+  uint32_t *choices;          // the same, of selects that choose it or not
+  uint32_t *inner_uses;       // the number of operands in the segment
   uint32_t *segments;         // the segment whose op makes the value; 0: none
   mp_value_t **tensors;       // in the segment
   uint32_t *tensor_segments;  // the segment for which `tensors` holds
@@ -159,6 +160,8 @@ MP_NODISCARD mp_status_t mp_mosaic_compile_flow(mp_mosaic_compiler_t *c, const m
 
 // ---- mosaic_compile_memory.c ----
 
+// Whether the value is a load that gives MP_MOSAIC_OUTSIDE if the element is outside of its memref.
+bool mp_mosaic_may_be_outside(const mp_mosaic_compiler_t *c, const mp_mosaic_value_t *value);
 MP_NODISCARD mp_status_t mp_mosaic_compile_memory(mp_mosaic_compiler_t *c,
                                                   const mp_mosaic_op_t *op);
 

@@ -39,6 +39,7 @@ static effect_t mosaic_poll_effect(const mp_mosaic_instruction_t *in) {
     case MP_MOSAIC_DO_FROM_VECTOR:
     case MP_MOSAIC_DO_BARRIER:
     case MP_MOSAIC_DO_ASSERT:
+    case MP_MOSAIC_DO_NOT_OUTSIDE:
       return MOSAIC_POLL_DERIVES;
     case MP_MOSAIC_DO_KERNEL:  // a direct result is stored to memory
       return in->u.call->num_directs == 0 ? MOSAIC_POLL_DERIVES : MOSAIC_POLL_ACTS;

@@ -61,9 +61,10 @@ typedef enum {
   MP_MOSAIC_DO_TO_VECTOR,    // vector out = register a, an element of `value` bytes
   MP_MOSAIC_DO_FROM_VECTOR,  // register out = vector a, an element of `dtype`
   MP_MOSAIC_DO_KERNEL,
-  MP_MOSAIC_DO_LOAD,         // vector out = part of view a
-  MP_MOSAIC_DO_STORE,        // part of view a = vector b, where mask c is true
-  MP_MOSAIC_DO_LOAD_SCALAR,  // register out = element of view a
+  MP_MOSAIC_DO_LOAD,   // vector out = part of view a
+  MP_MOSAIC_DO_STORE,  // part of view a = vector b, where mask c is true
+  // register out = element of view a; flag: or MP_MOSAIC_OUTSIDE, if there is none
+  MP_MOSAIC_DO_LOAD_SCALAR,
   MP_MOSAIC_DO_STORE_SCALAR,
   MP_MOSAIC_DO_SLICE,    // views: out = part of a; flag: only its size counts
   MP_MOSAIC_DO_SQUEEZE,  // without dimensions of size 1
@@ -86,8 +87,12 @@ typedef enum {
   MP_MOSAIC_DO_SEED,           // of random numbers: registers of `indices`
   MP_MOSAIC_DO_RANDOM,         // vector out = `value` bytes
   MP_MOSAIC_DO_ASSERT,
+  MP_MOSAIC_DO_NOT_OUTSIDE,  // register a is not MP_MOSAIC_OUTSIDE
   MP_MOSAIC_DO_NUM_KINDS,
 } mp_mosaic_do_t;
+
+// What a load of 32 bits or less cannot give.
+#define MP_MOSAIC_OUTSIDE (INT64_MIN + 1)
 
 // Semaphores of a DMA that count it as 1, and not its bytes: those that are not for DMAs.
 typedef enum { MP_MOSAIC_COUNTS_TARGET = 1, MP_MOSAIC_COUNTS_SOURCE = 2 } mp_mosaic_counts_t;

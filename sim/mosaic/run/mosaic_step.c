@@ -118,7 +118,13 @@ static mp_status_t mosaic_step_store(const mp_mosaic_instruction_t *in, mp_mosai
 
 static mp_status_t mosaic_step_scalar(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state) {
   mp_mosaic_view_t view;
-  MP_RETURN_IF_ERROR(mosaic_step_access(in, state, &view, in->kind == MP_MOSAIC_DO_LOAD_SCALAR));
+  mp_status_t status = mosaic_step_access(in, state, &view, in->kind == MP_MOSAIC_DO_LOAD_SCALAR);
+  if (in->flag && mp_status_code(status) == MP_OUT_OF_RANGE) {
+    mp_status_ignore(status);
+    state->registers[in->out] = MP_MOSAIC_OUTSIDE;
+    return NULL;
+  }
+  if (status != NULL) return status;
   if (view.pack != 1) return mp_status_make(MP_UNIMPLEMENTED, "a scalar of a packed memref");
   char *element = mosaic_step_element(&view);
   if (in->kind == MP_MOSAIC_DO_LOAD_SCALAR) {
