@@ -53,41 +53,43 @@
   X(POWF, "math.powf", 2, 1, 0, SCALAR_OR_VECTOR)              \
   X(FPOWI, "math.fpowi", 2, 1, 0, SCALAR_OR_VECTOR)
 
-#define MP_MOSAIC_UNARY(X)                                   \
-  X(NEGF, "arith.negf", 1, 1, 0, SCALAR_OR_VECTOR)           \
-  X(ABSF, "math.absf", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(ABSI, "math.absi", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(ACOS, "math.acos", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(ASIN, "math.asin", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(ATAN, "math.atan", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(CBRT, "math.cbrt", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(CEIL, "math.ceil", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(COS, "math.cos", 1, 1, 0, SCALAR_OR_VECTOR)              \
-  X(COSH, "math.cosh", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(CTLZ, "math.ctlz", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(CTTZ, "math.cttz", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(CTPOP, "math.ctpop", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(ERF, "math.erf", 1, 1, 0, SCALAR_OR_VECTOR)              \
-  X(EXP, "math.exp", 1, 1, 0, SCALAR_OR_VECTOR)              \
-  X(EXP2, "math.exp2", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(EXPM1, "math.expm1", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(FLOOR, "math.floor", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(ISFINITE, "math.isfinite", 1, 1, 0, SCALAR_OR_VECTOR)    \
-  X(ISINF, "math.isinf", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(ISNAN, "math.isnan", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(LOG, "math.log", 1, 1, 0, SCALAR_OR_VECTOR)              \
-  X(LOG1P, "math.log1p", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(LOG2, "math.log2", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(ROUND, "math.round", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(ROUNDEVEN, "math.roundeven", 1, 1, 0, SCALAR_OR_VECTOR)  \
-  X(RSQRT, "math.rsqrt", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(SIN, "math.sin", 1, 1, 0, SCALAR_OR_VECTOR)              \
-  X(SINH, "math.sinh", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(SQRT, "math.sqrt", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(TAN, "math.tan", 1, 1, 0, SCALAR_OR_VECTOR)              \
-  X(TANH, "math.tanh", 1, 1, 0, SCALAR_OR_VECTOR)            \
-  X(TRUNC, "math.trunc", 1, 1, 0, SCALAR_OR_VECTOR)          \
-  X(RECIPROCAL, "tpu.reciprocal", 1, 1, 0, SCALAR_OR_VECTOR) \
+#define MP_MOSAIC_UNARY(X)                                               \
+  X(NEGF, "arith.negf", 1, 1, 0, SCALAR_OR_VECTOR)                       \
+  X(ABSF, "math.absf", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(ABSI, "math.absi", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(ACOS, "math.acos", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(ASIN, "math.asin", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(ATAN, "math.atan", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(CBRT, "math.cbrt", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(CEIL, "math.ceil", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(COS, "math.cos", 1, 1, 0, SCALAR_OR_VECTOR)                          \
+  X(COSH, "math.cosh", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(CTLZ, "math.ctlz", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(CTTZ, "math.cttz", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(CTPOP, "math.ctpop", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(ERF, "math.erf", 1, 1, 0, SCALAR_OR_VECTOR)                          \
+  X(EXP, "math.exp", 1, 1, 0, SCALAR_OR_VECTOR)                          \
+  X(EXP2, "math.exp2", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(EXPM1, "math.expm1", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(FLOOR, "math.floor", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(ISFINITE, "math.isfinite", 1, 1, 0, SCALAR_OR_VECTOR)                \
+  X(ISINF, "math.isinf", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(ISNAN, "math.isnan", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(LOG, "math.log", 1, 1, 0, SCALAR_OR_VECTOR)                          \
+  X(LOG1P, "math.log1p", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(LOG2, "math.log2", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(ROUND, "math.round", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(ROUNDEVEN, "math.roundeven", 1, 1, 0, SCALAR_OR_VECTOR)              \
+  X(RSQRT, "math.rsqrt", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(SIN, "math.sin", 1, 1, 0, SCALAR_OR_VECTOR)                          \
+  X(SINH, "math.sinh", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(SQRT, "math.sqrt", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(TAN, "math.tan", 1, 1, 0, SCALAR_OR_VECTOR)                          \
+  X(TANH, "math.tanh", 1, 1, 0, SCALAR_OR_VECTOR)                        \
+  X(TRUNC, "math.trunc", 1, 1, 0, SCALAR_OR_VECTOR)                      \
+  X(LOGISTIC, "tpu.logistic", 1, 1, 0, SCALAR_OR_VECTOR)                 \
+  X(RECIPROCAL, "tpu.reciprocal", 1, 1, 0, SCALAR_OR_VECTOR)             \
+  X(REDUCE_PRECISION, "tpu.reduce_precision", 1, 1, 0, SCALAR_OR_VECTOR) \
   X(WEIRD, "tpu.weird", 1, 1, 0, SCALAR_OR_VECTOR)
 
 #define MP_MOSAIC_CONVERSIONS(X)                                             \

@@ -28,6 +28,7 @@ static const elementwise_t g_elementwise[] = {
     {MP_MOSAIC_REMSI, {50, 1}, {22, 1}},    {MP_MOSAIC_REMUI, {50, 1}, {22, 1}},
     {MP_MOSAIC_BITCAST, {0, 0}, {0, 0}},    {MP_MOSAIC_CONSTANT, {0, 0}, {0, 0}},
     {MP_MOSAIC_INDEX_CAST, {0, 0}, {0, 0}}, {MP_MOSAIC_FMA, {2, 0}, {2, 0}},
+    {MP_MOSAIC_LOGISTIC, {17, 2}, {2, 2}},  {MP_MOSAIC_REDUCE_PRECISION, {4, 0}, {4, 0}},
 };
 
 static elementwise_t price_elementwise_find(mp_mosaic_opcode_t code) {

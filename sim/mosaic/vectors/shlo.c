@@ -135,6 +135,16 @@ static bool shlo_int(mp_shlo_t *hlo, mp_attr_name_t name, int64_t value,
   return true;
 }
 
+mp_value_t *mp_shlo_reduce_precision(mp_shlo_t *hlo, mp_value_t *x, int64_t exponent,
+                                     int64_t mantissa) {
+  mp_named_attr_t attrs[2];
+  if (x == NULL || !shlo_int(hlo, MP_ATTR_EXPONENT_BITS, exponent, &attrs[0]) ||
+      !shlo_int(hlo, MP_ATTR_MANTISSA_BITS, mantissa, &attrs[1])) {
+    return NULL;
+  }
+  return mp_shlo_op(hlo, MP_OP_REDUCE_PRECISION, &x, 1, x->type, attrs, 2);
+}
+
 mp_value_t *mp_shlo_iota(mp_shlo_t *hlo, const mp_type_t *type, int64_t dim) {
   mp_named_attr_t attr;
   if (!shlo_int(hlo, MP_ATTR_IOTA_DIMENSION, dim, &attr)) return NULL;

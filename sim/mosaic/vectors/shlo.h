@@ -42,6 +42,9 @@ mp_value_t *mp_shlo_number(mp_shlo_t *hlo, const mp_type_t *type, double number)
 mp_value_t *mp_shlo_compare(mp_shlo_t *hlo, uint32_t direction, mp_value_t *x, mp_value_t *y);
 mp_value_t *mp_shlo_select(mp_shlo_t *hlo, mp_value_t *which, mp_value_t *x, mp_value_t *y);
 
+// The elements rounded to so many bits of exponent and mantissa.
+mp_value_t *mp_shlo_reduce_precision(mp_shlo_t *hlo, mp_value_t *x, int64_t exponent,
+                                     int64_t mantissa);
 // Elements that count along a dimension.
 mp_value_t *mp_shlo_iota(mp_shlo_t *hlo, const mp_type_t *type, int64_t dim);
 mp_value_t *mp_shlo_reshape(mp_shlo_t *hlo, mp_value_t *x, const int64_t *dims, uint32_t rank);

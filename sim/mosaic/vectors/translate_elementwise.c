@@ -43,6 +43,7 @@ static const struct {
     {MP_MOSAIC_FLOOR, MP_OP_FLOOR},
     {MP_MOSAIC_LOG, MP_OP_LOG},
     {MP_MOSAIC_LOG1P, MP_OP_LOG_PLUS_ONE},
+    {MP_MOSAIC_LOGISTIC, MP_OP_LOGISTIC},
     {MP_MOSAIC_ROUND, MP_OP_ROUND_NEAREST_AFZ},
     {MP_MOSAIC_ROUNDEVEN, MP_OP_ROUND_NEAREST_EVEN},
     {MP_MOSAIC_RSQRT, MP_OP_RSQRT},
@@ -198,6 +199,13 @@ static mp_value_t *translate_elementwise_binary_formula(const mp_translate_t *t)
   }
 }
 
+static mp_value_t *translate_elementwise_rounded(const mp_translate_t *t) {
+  const int64_t exponent = mp_mosaic_op_int(t->op, "exponent_bits", 0);
+  const int64_t mantissa = mp_mosaic_op_int(t->op, "mantissa_bits", -1);
+  if (exponent < 1 || exponent > 64 || mantissa < 0 || mantissa > 64) return NULL;
+  return mp_shlo_reduce_precision(t->hlo, t->in[0], exponent, mantissa);
+}
+
 static mp_value_t *translate_elementwise_unary_formula(const mp_translate_t *t) {
   mp_shlo_t *hlo = t->hlo;
   mp_value_t *x = t->in[0];
@@ -214,6 +222,8 @@ static mp_value_t *translate_elementwise_unary_formula(const mp_translate_t *t) 
       return translate_elementwise_truncated(hlo, x);
     case MP_MOSAIC_RECIPROCAL:
       return mp_shlo_binary(hlo, MP_OP_DIVIDE, mp_shlo_float(hlo, x->type, 1), x);
+    case MP_MOSAIC_REDUCE_PRECISION:
+      return translate_elementwise_rounded(t);
     case MP_MOSAIC_ISFINITE:
       return translate_elementwise_is_finite(t);
     case MP_MOSAIC_ISINF:

@@ -103,6 +103,52 @@ static void test_unset(void **state) {
   bench_end(&bench);
 }
 
+// ---- functions that newer versions of JAX write as one op ----
+
+#define UNARY(op, attrs) "%b = " OP op "\"(%a) " attrs ": (" V ") -> " V "\n"
+
+static void check_function(const char *text, float (*function)(float x)) {
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_F32, 8, 128);
+  bench_result(&bench, MP_DTYPE_F32, 8, 128);
+  assert_ok(bench_compile(&bench, text));
+  float *x = counting(1024), *y = counting(1024);
+  for (int i = 0; i < 1024; ++i) x[i] = (x[i] - 500) / 77;
+  assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y}));
+  for (int i = 0; i < 1024; ++i) assert_float_equal(y[i], function(x[i]), 1e-6);
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
+static float logistic(float x) {
+  return 1 / (1 + expf(-x));
+}
+
+// With 8 bits of exponent and 1 of mantissa: 1, 1.5, 2, 3, 4, ...
+static float rounded(float x) {
+  if (x == 0) return 0;
+  int exponent = 0;
+  const float fraction = frexpf(x, &exponent);
+  return ldexpf(nearbyintf(fraction * 4) / 4, exponent);
+}
+
+static void test_functions(void **state) {
+  (void)state;
+  check_function(
+      MODULE(ARGS, TYPES, ZERO LOAD("%a", "%x") UNARY("tpu.logistic", "") STORE("%b", "%y"),
+             GRID("1", "arbitrary", ROWS)),
+      logistic);
+  check_function(
+      MODULE(ARGS, TYPES,
+             ZERO LOAD("%a", "%x") UNARY("tpu.reduce_precision",
+                                         "{exponent_bits = 8 : i32, mantissa_bits = 1 : i32} ")
+                 STORE("%b", "%y"),
+             GRID("1", "arbitrary", ROWS)),
+      rounded);
+}
+
 // ---- control flow ----
 
 #define I32(name, number) \
@@ -257,10 +303,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blocks),  cmocka_unit_test(test_block_outside),
-      cmocka_unit_test(test_carries), cmocka_unit_test(test_loop),
-      cmocka_unit_test(test_dma),     cmocka_unit_test(test_store_early),
-      cmocka_unit_test(test_unset),   cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_blocks),    cmocka_unit_test(test_block_outside),
+      cmocka_unit_test(test_carries),   cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_dma),       cmocka_unit_test(test_store_early),
+      cmocka_unit_test(test_unset),     cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_functions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
