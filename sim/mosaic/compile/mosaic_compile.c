@@ -5,14 +5,35 @@
 
 static void mosaic_compile_count_uses(mp_mosaic_frame_t *frame, const mp_mosaic_block_t *block) {
   for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) {
-    for (uint32_t i = 0; i < op->num_operands; ++i) {
-      ++frame->uses[op->operands[i]->id];
-      if (op->code == MP_MOSAIC_SELECT && i > 0) ++frame->choices[op->operands[i]->id];
-    }
+    for (uint32_t i = 0; i < op->num_operands; ++i) ++frame->uses[op->operands[i]->id];
     for (uint32_t r = 0; r < op->num_regions; ++r) {
       if (op->regions[r] != NULL) mosaic_compile_count_uses(frame, op->regions[r]);
     }
   }
+}
+
+// Ops are seen after the uses of their results.
+static mp_status_t mosaic_compile_count_choices(mp_mosaic_frame_t *frame,
+                                                const mp_mosaic_block_t *block, mp_arena_t *arena) {
+  uint32_t count = 0;
+  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ++count;
+  const mp_mosaic_op_t **ops = MP_ARENA_ARRAY(arena, const mp_mosaic_op_t *, count);
+  if (ops == NULL && count != 0) return mp_status_out_of_memory();
+  uint32_t i = 0;
+  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ops[i++] = op;
+  while (i-- > 0) {
+    const mp_mosaic_op_t *op = ops[i];
+    for (uint32_t r = 0; r < op->num_regions; ++r) {
+      if (op->regions[r] == NULL) continue;
+      MP_RETURN_IF_ERROR(mosaic_compile_count_choices(frame, op->regions[r], arena));
+    }
+    const bool selects = op->code == MP_MOSAIC_SELECT;
+    if (!selects && !mp_mosaic_only_chosen(frame, op)) continue;
+    for (uint32_t k = selects ? 1 : 0; k < op->num_operands; ++k) {
+      ++frame->choices[op->operands[k]->id];
+    }
+  }
+  return NULL;
 }
 
 static mp_status_t mosaic_compile_new_frame(mp_mosaic_compiler_t *c, const mp_mosaic_func_t *func,
@@ -40,6 +61,7 @@ static mp_status_t mosaic_compile_new_frame(mp_mosaic_compiler_t *c, const mp_mo
                           MP_STR_ARG(func->name));
   }
   mosaic_compile_count_uses(frame, func->body);
+  MP_RETURN_IF_ERROR(mosaic_compile_count_choices(frame, func->body, c->scratch));
   *out_frame = frame;
   return NULL;
 }

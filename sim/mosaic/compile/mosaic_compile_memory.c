@@ -108,15 +108,6 @@ static mp_status_t mosaic_compile_memory_access(mp_mosaic_compiler_t *c, const m
   return mp_mosaic_where(c, op, &in->where);
 }
 
-// JAX evaluates both sides of a `where`. A TPU loads scalars beyond the end of their memory without
-// harm, so this is an error only if such a scalar is chosen.
-bool mp_mosaic_may_be_outside(const mp_mosaic_compiler_t *c, const mp_mosaic_value_t *value) {
-  return value->op != NULL && value->op->code == MP_MOSAIC_MEMREF_LOAD &&
-         value->type->kind == MP_MOSAIC_SCALAR && !mp_dtype_is_float(value->type->dtype) &&
-         mp_dtype_bits(value->type->dtype) <= 32 &&
-         c->frame->uses[value->id] == c->frame->choices[value->id];
-}
-
 static mp_status_t mosaic_compile_memory_load(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
   const bool is_scalar = op->results[0].type->kind == MP_MOSAIC_SCALAR;
   // JAX loads what it overwrites. A TPU's compiler drops such loads.

@@ -100,6 +100,10 @@ mp_status_t mp_mosaic_compile_scalar(mp_mosaic_compiler_t *c, const mp_mosaic_op
     }
     in.kind = MP_MOSAIC_DO_COMPARE;
     in.predicate = (uint8_t)predicate;
+  } else {
+    in.flag =
+        mp_mosaic_only_chosen(c->frame, op) && (mp_mosaic_may_be_outside(c, op->operands[0]) ||
+                                                mp_mosaic_may_be_outside(c, op->operands[1]));
   }
   return mosaic_compile_scalar_result(c, op, &in);
 }

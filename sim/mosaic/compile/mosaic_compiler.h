@@ -42,7 +42,8 @@ struct mp_mosaic_frame_s {
   const mp_mosaic_func_t *func;
   mp_mosaic_place_t *places;  // by value id
   uint32_t *uses;             // the number of operands that are the value
-  uint32_t *choices;          // the same, of selects that choose it or not
+  // The same, of selects that choose it or not, and of sums and products that are only chosen so.
+  uint32_t *choices;
   uint32_t *inner_uses;       // the number of operands in the segment
   uint32_t *segments;         // the segment whose op makes the value; 0: none
   mp_value_t **tensors;       // in the segment
@@ -160,7 +161,11 @@ MP_NODISCARD mp_status_t mp_mosaic_compile_flow(mp_mosaic_compiler_t *c, const m
 
 // ---- mosaic_compile_memory.c ----
 
-// Whether the value is a load that gives MP_MOSAIC_OUTSIDE if the element is outside of its memref.
+// Whether the op is a sum or product of integers that is only an operand of selects, or of others
+// of its kind.
+bool mp_mosaic_only_chosen(const mp_mosaic_frame_t *frame, const mp_mosaic_op_t *op);
+// Whether the value may be MP_MOSAIC_OUTSIDE: a load that is only used so, of an element that is
+// outside of its memref, or a sum or product of one.
 bool mp_mosaic_may_be_outside(const mp_mosaic_compiler_t *c, const mp_mosaic_value_t *value);
 MP_NODISCARD mp_status_t mp_mosaic_compile_memory(mp_mosaic_compiler_t *c,
                                                   const mp_mosaic_op_t *op);

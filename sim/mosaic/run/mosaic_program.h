@@ -53,8 +53,9 @@ typedef enum {
   MP_MOSAIC_DO_SWITCH,  // to targets[i] for the first i with cases[i] = register a; else the last
   MP_MOSAIC_DO_MOVE,    // registers: out = a
   MP_MOSAIC_DO_MOVE_VIEW,
-  MP_MOSAIC_DO_COPY,         // vectors: out = a, `value` bytes
-  MP_MOSAIC_DO_INTEGER,      // out = a (op) b, of `bits` bits
+  MP_MOSAIC_DO_COPY,  // vectors: out = a, `value` bytes
+  // out = a (op) b, of `bits` bits; flag: MP_MOSAIC_OUTSIDE if one of them is
+  MP_MOSAIC_DO_INTEGER,
   MP_MOSAIC_DO_COMPARE,      // out = a (predicate) b
   MP_MOSAIC_DO_SELECT,       // out = a ? b : c
   MP_MOSAIC_DO_EXTEND,       // out = a as an integer of `bits` bits, unsigned if `flag`

@@ -76,6 +76,10 @@ static inline bool mosaic_run_scalar(const mp_mosaic_instruction_t *in, mp_mosai
       r[in->out] = r[in->a];
       return true;
     case MP_MOSAIC_DO_INTEGER:
+      if (in->flag && (r[in->a] == MP_MOSAIC_OUTSIDE || r[in->b] == MP_MOSAIC_OUTSIDE)) {
+        r[in->out] = MP_MOSAIC_OUTSIDE;
+        return true;
+      }
       r[in->out] = mp_mosaic_integer((mp_mosaic_opcode_t)in->code, in->bits, r[in->a], r[in->b]);
       return true;
     case MP_MOSAIC_DO_COMPARE:

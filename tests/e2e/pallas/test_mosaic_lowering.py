@@ -238,18 +238,18 @@ def test_scalars_that_are_loaded_in_vain():
       SMEM = pl.BlockSpec(memory_space=pltpu.SMEM)
       def body(n, limit, o):
         for i in range(8):
-          o[i] = jax.lax.select(i < limit[0], n[1, i], jnp.int32(0)) + 1
+          o[i] = jax.lax.select(i < limit[0], SCALAR, jnp.int32(0)) + 1
       f = pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((8,), jnp.int32), in_specs=[SMEM, SMEM], out_specs=SMEM)
       try:
         print(jax.jit(f)(np.arange(10, dtype=np.int32).reshape(2, 5), np.array([LIMIT], np.int32)).tolist())
       except jax.errors.JaxRuntimeError as error:
         print(str(error))
       """
-  for check in ("", "check"):
-    pod = POD | {"MINIPOD_KERNELS": check}
-    assert scenario.run(code.replace("LIMIT", "5"), **pod) == "[6, 7, 8, 9, 10, 1, 1, 1]\n"
-    out = scenario.run(code.replace("LIMIT", "6"), **pod)
-    assert "OUT_OF_RANGE" in out and "memref.load" in out and "the element is outside of its memref" in out, out
+  for check, scalar, op in (("", "n[1, i]", "memref.load"), ("check", "n[1, i] * 2 - n[1, i]", "arith.subi")):
+    pod, said = POD | {"MINIPOD_KERNELS": check}, code.replace("SCALAR", scalar)
+    assert scenario.run(said.replace("LIMIT", "5"), **pod) == "[6, 7, 8, 9, 10, 1, 1, 1]\n"
+    out = scenario.run(said.replace("LIMIT", "6"), **pod)
+    assert "OUT_OF_RANGE" in out and op in out and "the element is outside of its memref" in out, out
 
 
 def test_arrays_of_nothing_and_pinned_ones():

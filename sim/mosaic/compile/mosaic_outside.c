@@ -1,0 +1,38 @@
+// Scalars that are loaded in vain.
+//
+// JAX evaluates both sides of a `where`. A TPU loads scalars beyond the end of their memory without
+// harm, so this is an error only if such a scalar, or what is computed of it, is chosen.
+#include "sim/mosaic/compile/mosaic_compiler.h"
+
+static bool mosaic_outside_is_integer(const mp_mosaic_value_t *value) {
+  return value->type->kind == MP_MOSAIC_SCALAR && !mp_dtype_is_float(value->type->dtype) &&
+         mp_dtype_bits(value->type->dtype) <= 32;
+}
+
+static bool mosaic_outside_is_chosen(const mp_mosaic_frame_t *frame,
+                                     const mp_mosaic_value_t *value) {
+  return mosaic_outside_is_integer(value) && frame->uses[value->id] != 0 &&
+         frame->uses[value->id] == frame->choices[value->id];
+}
+
+bool mp_mosaic_only_chosen(const mp_mosaic_frame_t *frame, const mp_mosaic_op_t *op) {
+  const bool computes =
+      op->code == MP_MOSAIC_ADDI || op->code == MP_MOSAIC_SUBI || op->code == MP_MOSAIC_MULI;
+  return computes && mosaic_outside_is_chosen(frame, &op->results[0]);
+}
+
+bool mp_mosaic_may_be_outside(const mp_mosaic_compiler_t *c, const mp_mosaic_value_t *value) {
+  enum { MOST = 8 };  // sums of sums
+  const mp_mosaic_value_t *left[MOST] = {value};
+  uint32_t count = 1;
+  while (count > 0) {
+    const mp_mosaic_value_t *next = left[--count];
+    const mp_mosaic_op_t *op = next->op;
+    if (op == NULL || !mosaic_outside_is_chosen(c->frame, next)) continue;
+    if (op->code == MP_MOSAIC_MEMREF_LOAD) return true;
+    if (!mp_mosaic_only_chosen(c->frame, op)) continue;
+    if (count + op->num_operands > MOST) return true;
+    for (uint32_t i = 0; i < op->num_operands; ++i) left[count++] = op->operands[i];
+  }
+  return false;
+}
