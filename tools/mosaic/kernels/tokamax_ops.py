@@ -14,23 +14,43 @@ def _grouped(rng):
   return [normal(rng, 256, 256, dtype=bf16), normal(rng, 4, 256, 256, dtype=bf16), SIZES]
 
 
-@case(tolerance=2e-2)
+def _multiply_groups(lhs, rhs, sizes, bias=None):
+  group, (lhs, rhs) = np.repeat(np.arange(len(sizes)), sizes), (x.astype(np.float32) for x in (lhs, rhs))
+  result = np.concatenate([lhs[group == number] @ rhs[number] for number in range(len(sizes))])
+  return (result if bias is None else result + bias[group, 0].astype(np.float32)).astype(bf16)
+
+
+@case(tolerance=2e-2, by=("reference",))
 def gmm_v2(rng):
   from tokamax._src.ops.gmm_v2 import gmm_v2 as module
-  return module.gmm_v2, _grouped(rng)
+  return module.gmm_v2, _grouped(rng), _multiply_groups
 
 
-@case(tolerance=2e-2)
+@case(tolerance=2e-2, by=("reference",))
 def gmm_v2_bias(rng):
   from tokamax._src.ops.gmm_v2 import gmm_v2 as module
-  return lambda l, r, g, b: module.gmm_v2(l, r, g, rhs_bias=b), [*_grouped(rng), normal(rng, 4, 1, 256, dtype=bf16)]
+  return lambda l, r, g, b: module.gmm_v2(l, r, g, rhs_bias=b), [
+      *_grouped(rng), normal(rng, 4, 1, 256, dtype=bf16)], _multiply_groups
 
 
-@case(tolerance=2e-2)
+@case(tolerance=2e-2, by=("reference",))
+def gmm_v2_scale(rng):
+  from tokamax._src.ops.gmm_v2 import gmm_v2 as module
+  lhs, _, sizes = _grouped(rng)
+  weights, scale = rng.integers(-7, 8, (4, 256, 256)).astype(np.int8), np.abs(normal(rng, 4, 1, 1, 256))
+  return lambda l, r, g, s: module.gmm_v2(l, r, g, rhs_scale=s), [lhs, weights, sizes, scale], (
+      lambda l, r, g, s: _multiply_groups(l, r * s[:, 0], g))
+
+
+@case(tolerance=2e-2, by=("reference",))
 def tgmm_v2(rng):
   from tokamax._src.ops.gmm_v2 import tgmm_v2 as module
-  return lambda l, r, g: module.tgmm_v2(l, r, g, num_actual_groups=4), [
-      normal(rng, 256, 256, dtype=bf16), normal(rng, 256, 256, dtype=bf16), SIZES]
+  args = [normal(rng, 256, 256, dtype=bf16), normal(rng, 256, 256, dtype=bf16), SIZES]
+
+  def reference(lhs, rhs, sizes):
+    group, (lhs, rhs) = np.repeat(np.arange(len(sizes)), sizes), (x.astype(np.float32) for x in (lhs, rhs))
+    return np.stack([lhs[group == number].T @ rhs[group == number] for number in range(len(sizes))])
+  return lambda l, r, g: module.tgmm_v2(l, r, g, num_actual_groups=4, preferred_element_type=jnp.float32), args, reference
 
 
 @case(tolerance=2e-2)
