@@ -17,6 +17,7 @@ static mp_status_t mosaic_check_access(mp_mosaic_check_t *check, const mp_mosaic
     access.mask = (const uint8_t *)state->vectors[in->c];
   }
   MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &access, is_write));
+  MP_RETURN_IF_ERROR(mp_mosaic_check_use(check, state, &access, 0));
   return is_write ? mp_mosaic_check_writes(check, &access) : mp_mosaic_check_reads(check, &access);
 }
 
@@ -26,6 +27,8 @@ static mp_status_t mosaic_check_dma(mp_mosaic_check_t *check, const mp_mosaic_in
   const mp_mosaic_access_t target = {.in = in, .view = &state->views[in->b]};
   MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &source, false));
   MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &target, true));
+  MP_RETURN_IF_ERROR(mp_mosaic_check_use(check, state, &source, 0));
+  MP_RETURN_IF_ERROR(mp_mosaic_check_use(check, state, &target, 0));
   MP_RETURN_IF_ERROR(mp_mosaic_check_reads(check, &source));
   MP_RETURN_IF_ERROR(mp_mosaic_check_writes(check, &target));
   return mp_mosaic_check_start(
@@ -39,6 +42,8 @@ static mp_status_t mosaic_check_remote_dma(mp_mosaic_check_t *check,
                                            const mp_mosaic_state_t *state) {
   const mp_mosaic_access_t source = {.in = in, .view = &state->views[in->a]};
   MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &source, false));
+  // The device that gets the data knows that they have been read.
+  MP_RETURN_IF_ERROR(mp_mosaic_check_use(check, state, &source, 1));
   if (in->out == MP_MOSAIC_NONE) return NULL;
   return mp_mosaic_check_start(
       check, in, source.view, NULL, (const int64_t *)state->views[in->out].base,
@@ -98,6 +103,7 @@ mp_status_t mp_mosaic_check_create(const mp_mosaic_check_name_t *names, uint32_t
   mp_mosaic_check_t *check = mp_calloc(1, sizeof(*check));
   MP_RETURN_IF_NULL(check);
   check->watcher.saw = mosaic_check_saw;
+  check->watcher.comes = mp_mosaic_check_comes;
   check->names = names;
   check->num_names = num_names;
   *out_check = check;
@@ -127,6 +133,10 @@ mp_status_t mp_mosaic_check_unset(mp_mosaic_check_t *check, const mp_mosaic_type
   }
   if (mp_mosaic_check_spoils(check, arg)) mp_mosaic_unset_otherwise(type, arg, memory, bytes);
   return check->spoils ? NULL : mp_mosaic_check_add_region(check, memory, bytes, arg);
+}
+
+void mp_mosaic_check_share(mp_mosaic_check_t *check, mp_lock_t *lock) {
+  check->lock = lock;
 }
 
 void mp_mosaic_check_divide(mp_mosaic_check_t *check) {

@@ -6,6 +6,7 @@
 #ifndef MINIPOD_SIM_MOSAIC_CHECK_MOSAIC_CHECK_H_
 #define MINIPOD_SIM_MOSAIC_CHECK_MOSAIC_CHECK_H_
 
+#include "sim/base/os/lock.h"
 #include "sim/mosaic/run/mosaic_program.h"
 
 typedef struct mp_mosaic_check_s mp_mosaic_check_t;
@@ -20,6 +21,9 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_mosaic_check_create(const mp_mosaic_check_name_t *names,
                                                 uint32_t num_names, mp_mosaic_check_t **out_check);
 void mp_mosaic_check_destroy(mp_mosaic_check_t *check);
+
+// Other devices look at the check, under this lock.
+void mp_mosaic_check_share(mp_mosaic_check_t *check, mp_lock_t *lock);
 
 // The check watches a run. `step` is the step of the grid, of `rank` dimensions, as it changes;
 // borrowed until the run ends.

@@ -5,7 +5,11 @@
 #include "sim/base/containers/array.h"
 #include "sim/mosaic/check/mosaic_check.h"
 
-enum { MP_MOSAIC_CHECK_MAX_GRID = 16, MP_MOSAIC_CHECK_MOST_SUSPECTS = 64 };
+enum {
+  MP_MOSAIC_CHECK_MAX_GRID = 16,
+  MP_MOSAIC_CHECK_MOST_SUSPECTS = 64,
+  MP_MOSAIC_CHECK_GRANULE = 4,
+};
 
 // An instruction in a step of the grid.
 typedef struct {
@@ -35,6 +39,9 @@ typedef struct {
   size_t bytes;
   uint32_t arg;
   uint8_t *set;
+  // By MP_MOSAIC_CHECK_GRANULE bytes: the device's clock when it last used them; 0: never. NULL: no
+  // clocks. Under the lock.
+  uint32_t *used;
 } mp_mosaic_region_t;
 
 typedef struct {
@@ -55,6 +62,7 @@ struct mp_mosaic_check_s {
   uint32_t num_names;
   const int64_t *step;
   uint32_t rank;
+  mp_lock_t *lock;  // of the regions, which other devices read; NULL: none
   bool is_divided;  // this is the second core
   bool spoils;
   uint32_t spoiled;  // the argument
@@ -92,6 +100,9 @@ MP_NODISCARD mp_status_t mp_mosaic_check_races(const mp_mosaic_check_t *check,
 // The same for memory that is allocated, which other devices may have written already.
 MP_NODISCARD mp_status_t mp_mosaic_check_allocation_races(const mp_mosaic_check_t *check,
                                                           const mp_mosaic_access_t *access);
+// The same for a DMA that another device has started.
+MP_NODISCARD mp_status_t mp_mosaic_check_incoming_races(const mp_mosaic_check_t *check,
+                                                        const mp_mosaic_access_t *access);
 // A DMA begins, which signals the semaphore. Source or target are NULL if they are elsewhere.
 // `from`: the name of another device that has started it, or NONE.
 MP_NODISCARD mp_status_t mp_mosaic_check_start(
@@ -100,6 +111,16 @@ MP_NODISCARD mp_status_t mp_mosaic_check_start(
 // A wait has taken from the semaphore, and so much is left.
 void mp_mosaic_check_waited(mp_mosaic_check_t *check, const int64_t *semaphore, int64_t left);
 void mp_mosaic_check_free_dmas(mp_mosaic_check_t *check);
+
+// ---- mosaic_check_used.c ----
+
+// The device uses memory. `lag`: how often its clock has advanced since.
+MP_NODISCARD mp_status_t mp_mosaic_check_use(const mp_mosaic_check_t *check,
+                                             const mp_mosaic_state_t *state,
+                                             const mp_mosaic_access_t *access, uint32_t lag);
+// mp_mosaic_watcher_t.comes: an error if the device has used the memory since.
+MP_NODISCARD mp_status_t mp_mosaic_check_comes(mp_mosaic_watcher_t *watcher,
+                                               const mp_mosaic_view_t *target, uint32_t known);
 
 // ---- mosaic_check_incoming.c ----
 
@@ -123,6 +144,8 @@ MP_NODISCARD mp_status_t mp_mosaic_check_add_region(mp_mosaic_check_t *check, ch
 // An access reads memory: an error, or a suspect.
 MP_NODISCARD mp_status_t mp_mosaic_check_reads(mp_mosaic_check_t *check,
                                                const mp_mosaic_access_t *access);
+// The region in which the memory is; NULL: none.
+mp_mosaic_region_t *mp_mosaic_check_find_region(const mp_mosaic_check_t *check, const char *at);
 // Marks a piece of memory as set.
 void mp_mosaic_check_set(const mp_mosaic_check_t *check, const mp_mosaic_piece_t *piece);
 // An access writes memory.

@@ -10,8 +10,8 @@
 
 // ---- regions ----
 
-mp_status_t mp_mosaic_check_add_region(mp_mosaic_check_t *check, char *memory, size_t bytes,
-                                       uint32_t arg) {
+static mp_status_t mosaic_check_unset_add(mp_mosaic_check_t *check, char *memory, size_t bytes,
+                                          uint32_t arg) {
   for (uint32_t i = 0; i < check->regions.count; ++i) {
     mp_mosaic_region_t *region = &check->regions.items[i];
     if (region->memory != memory || region->bytes != bytes) continue;
@@ -19,19 +19,30 @@ mp_status_t mp_mosaic_check_add_region(mp_mosaic_check_t *check, char *memory, s
     return NULL;
   }
   if (bytes == 0) return NULL;
-  mp_mosaic_region_t region = {memory, bytes, arg, mp_calloc(bytes, 1)};
+  mp_mosaic_region_t region = {memory, bytes, arg, mp_calloc(bytes, 1), NULL};
   MP_RETURN_IF_NULL(region.set);
   mp_status_t status = MP_ARRAY_PUSH(NULL, &check->regions, region);
   if (status != NULL) mp_free(region.set);
   return status;
 }
 
+mp_status_t mp_mosaic_check_add_region(mp_mosaic_check_t *check, char *memory, size_t bytes,
+                                       uint32_t arg) {
+  if (check->lock != NULL) mp_lock(check->lock);
+  mp_status_t status = mosaic_check_unset_add(check, memory, bytes, arg);
+  if (check->lock != NULL) mp_unlock(check->lock);
+  return status;
+}
+
 void mp_mosaic_check_free_regions(mp_mosaic_check_t *check) {
-  for (uint32_t i = 0; i < check->regions.count; ++i) mp_free(check->regions.items[i].set);
+  for (uint32_t i = 0; i < check->regions.count; ++i) {
+    mp_free(check->regions.items[i].set);
+    mp_free(check->regions.items[i].used);
+  }
   MP_ARRAY_FREE(&check->regions);
 }
 
-static mp_mosaic_region_t *mosaic_check_unset_find(const mp_mosaic_check_t *check, const char *at) {
+mp_mosaic_region_t *mp_mosaic_check_find_region(const mp_mosaic_check_t *check, const char *at) {
   for (uint32_t i = 0; i < check->regions.count; ++i) {
     mp_mosaic_region_t *region = &check->regions.items[i];
     if (at >= region->memory && at < region->memory + region->bytes) return region;
@@ -57,13 +68,13 @@ static mp_status_t mosaic_check_unset_write(void *context, char *at, size_t byte
 }
 
 void mp_mosaic_check_set(const mp_mosaic_check_t *check, const mp_mosaic_piece_t *piece) {
-  mp_mosaic_region_t *region = mosaic_check_unset_find(check, piece->at);
+  mp_mosaic_region_t *region = mp_mosaic_check_find_region(check, piece->at);
   if (region != NULL) mp_status_ignore(mosaic_check_unset_write(region, piece->at, piece->bytes));
 }
 
 mp_status_t mp_mosaic_check_writes(const mp_mosaic_check_t *check,
                                    const mp_mosaic_access_t *access) {
-  mp_mosaic_region_t *region = mosaic_check_unset_find(check, access->view->base);
+  mp_mosaic_region_t *region = mp_mosaic_check_find_region(check, access->view->base);
   if (region == NULL) return NULL;
   return mp_mosaic_view_walk(access->view, access->mask, mosaic_check_unset_write, region);
 }
@@ -105,7 +116,7 @@ static mp_status_t mosaic_check_unset_refuse_scalar(const mp_mosaic_check_t *che
 }
 
 mp_status_t mp_mosaic_check_reads(mp_mosaic_check_t *check, const mp_mosaic_access_t *access) {
-  read_t read = {.region = mosaic_check_unset_find(check, access->view->base)};
+  read_t read = {.region = mp_mosaic_check_find_region(check, access->view->base)};
   if (read.region == NULL) return NULL;
   MP_RETURN_IF_ERROR(
       mp_mosaic_view_walk(access->view, access->mask, mosaic_check_unset_read, &read));

@@ -36,11 +36,14 @@ static mp_status_t mosaic_talk_create(const mp_kernel_t *base, const mp_talk_lin
   talk->runs = (mosaic_run_t **)(talk + 1);
   mp_status_t status = mp_mosaic_peers_create(kernel->name, kernel->run_bytes,
                                               kernel->main.num_args, link, &talk->peers);
+  if (status == NULL && kernel->names != NULL) {
+    status = mp_mosaic_peers_watch(talk->peers, &kernel->program);
+  }
   if (status != NULL) {
+    mp_mosaic_peers_release(talk->peers);
     mp_free(talk);
     return status;
   }
-  if (kernel->names != NULL) talk->peers->watched = &kernel->program;
   *out_talk = &talk->base;
   return NULL;
 }
@@ -94,13 +97,14 @@ static mp_status_t mosaic_talk_enter(mp_talk_t *base, uint32_t device, const voi
   if (kernel->names != NULL) {
     MP_RETURN_IF_ERROR(mp_mosaic_check_create(kernel->names, kernel->num_args, &run->check));
   }
+  if (run->check != NULL) mp_mosaic_check_share(run->check, &talk->peers->lock);
   MP_RETURN_IF_ERROR(mp_mosaic_grid_begin(kernel, &call, run->check, &run->grid));
   run->grid.state.peers = talk->peers;
   run->grid.state.device = device;
   MP_RETURN_IF_ERROR(mp_mosaic_grid_enter_step(&run->grid));
   mosaic_talk_has_moved(&run->grid);
   run->grid.has_moved = mosaic_talk_has_moved;
-  mp_mosaic_peers_enter(talk->peers, device, memory);
+  mp_mosaic_peers_enter(talk->peers, device, memory, run->grid.state.watcher);
   return NULL;
 }
 

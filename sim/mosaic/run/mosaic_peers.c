@@ -33,6 +33,7 @@ void mp_mosaic_peers_release(mp_mosaic_peers_t *peers) {
     mp_lock_deinit(&peers->peers[i].memory);
     MP_ARRAY_FREE(&peers->peers[i].incoming);
   }
+  mp_mosaic_clocks_destroy(peers->clocks);
   mp_lock_deinit(&peers->lock);
   mp_free(peers);
 }
@@ -41,12 +42,22 @@ static void mosaic_peers_wake(const mp_mosaic_peers_t *peers, uint32_t device) {
   peers->link.wake(peers->link.context, device);
 }
 
-void mp_mosaic_peers_enter(mp_mosaic_peers_t *peers, uint32_t device, char *part) {
+mp_status_t mp_mosaic_peers_watch(mp_mosaic_peers_t *peers, const mp_mosaic_program_t *program) {
+  peers->watched = program;
+  for (uint32_t i = 0; i < peers->link.num_devices; ++i) {
+    if (peers->link.is_far(peers->link.context, i)) return NULL;
+  }
+  return mp_mosaic_clocks_create(peers->link.num_devices, &peers->clocks);
+}
+
+void mp_mosaic_peers_enter(mp_mosaic_peers_t *peers, uint32_t device, char *part,
+                           mp_mosaic_watcher_t *watcher) {
   mp_mosaic_peer_t *peer = &peers->peers[device];
   mp_lock(&peers->lock);
   MP_ASSERT(peer->presence == MP_MOSAIC_NOT_YET);
   peer->presence = MP_MOSAIC_INSIDE;
   peer->part = part;
+  peer->watcher = watcher;
   const bool is_awaited = peers->num_waiting_for_peers != 0;
   mp_unlock(&peers->lock);
   // One that begins to wait later finds the device inside (mp_mosaic_peers_may_go_on).

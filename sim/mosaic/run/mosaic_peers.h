@@ -13,6 +13,7 @@
 #include "sim/base/containers/array.h"
 #include "sim/base/os/lock.h"
 #include "sim/kernels/talk.h"
+#include "sim/mosaic/run/mosaic_clocks.h"
 #include "sim/mosaic/run/mosaic_program.h"
 
 typedef enum {
@@ -74,6 +75,7 @@ typedef struct {
   int64_t ends;           // a semaphore that each other device signals when it ends
   uint64_t changes;       // how often a DMA or signal has changed one of its semaphores
   mp_mosaic_wait_t wait;
+  mp_mosaic_watcher_t *watcher;    // of its run; NULL: none
   mp_mosaic_incomings_t incoming;  // if runs are watched: what its check has not taken
 } mp_mosaic_peer_t;
 
@@ -85,6 +87,7 @@ struct mp_mosaic_peers_s {
   uint32_t num_args;
   const mp_mosaic_program_t *watched;  // the program, if runs are watched; or NULL
   mp_lock_t lock;
+  mp_mosaic_clocks_t *clocks;      // if runs are watched, all in this process; or NULL
   uint32_t num_waiting_for_peers;  // how many devices wait for one that is not inside yet
   mp_mosaic_peer_t *peers;         // [link.num_devices]
 };
@@ -97,8 +100,13 @@ MP_NODISCARD mp_status_t mp_mosaic_peers_create(const char *kernel, size_t part_
 // NULL: nothing.
 void mp_mosaic_peers_release(mp_mosaic_peers_t *peers);
 
-// The device's run is ready to be reached: its memory is `part`.
-void mp_mosaic_peers_enter(mp_mosaic_peers_t *peers, uint32_t device, char *part);
+// The program's runs are watched.
+MP_NODISCARD mp_status_t mp_mosaic_peers_watch(mp_mosaic_peers_t *peers,
+                                               const mp_mosaic_program_t *program);
+
+// The device's run is ready to be reached: its memory is `part`. `watcher` may be NULL.
+void mp_mosaic_peers_enter(mp_mosaic_peers_t *peers, uint32_t device, char *part,
+                           mp_mosaic_watcher_t *watcher);
 // Where its arguments are from now on. Called before it enters, and when a block moves.
 void mp_mosaic_peers_move(mp_mosaic_peers_t *peers, uint32_t device, const mp_mosaic_arg_t *args);
 // Its memory is not used by other devices from here on. Has no effect if it is not inside.

@@ -203,6 +203,10 @@ typedef struct mp_mosaic_watcher_s mp_mosaic_watcher_t;
 struct mp_mosaic_watcher_s {
   mp_status_t (*saw)(mp_mosaic_watcher_t *watcher, const mp_mosaic_instruction_t *in,
                      const mp_mosaic_state_t *state);
+  // A device starts a DMA to memory of the run; `known` is what it knows of the clock of the run's
+  // device (mosaic_clocks.h). Called on that device's thread, under the lock of the peers.
+  mp_status_t (*comes)(mp_mosaic_watcher_t *watcher, const mp_mosaic_view_t *target,
+                       uint32_t known);
 };
 
 // A run. All but `pc` is set by mp_mosaic_state_init and the caller.

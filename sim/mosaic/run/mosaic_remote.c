@@ -64,6 +64,10 @@ static mp_status_t mosaic_remote_add(mp_mosaic_state_t *state, uint32_t device,
                                      bool *out_wakes) {
   mp_mosaic_view_t there;
   MP_RETURN_IF_ERROR(mosaic_remote_reach(state, device, semaphore, &there));
+  if (state->peers->clocks != NULL) {
+    MP_RETURN_IF_ERROR(
+        mp_mosaic_clocks_release(state->peers->clocks, state->device, (const int64_t *)there.base));
+  }
   *out_wakes = mp_mosaic_peers_signal(state->peers, device, (int64_t *)there.base, count);
   return NULL;
 }
@@ -97,7 +101,16 @@ static mp_status_t mosaic_remote_tell(const mp_mosaic_instruction_t *in,
                                       const mp_mosaic_state_t *state, uint32_t device,
                                       const mp_mosaic_view_t *target) {
   mp_mosaic_view_t semaphore;
-  if (state->peers->watched == NULL) return NULL;
+  const mp_mosaic_peers_t *peers = state->peers;
+  if (peers->watched == NULL) return NULL;
+  mp_mosaic_watcher_t *watcher = peers->peers[device].watcher;
+  if (peers->clocks != NULL && watcher != NULL) {
+    mp_status_t status = watcher->comes(
+        watcher, target, mp_mosaic_clocks_known(peers->clocks, state->device, device));
+    if (status != NULL) {
+      return mp_status_annotate(status, "on device %u", peers->link.names[device]);
+    }
+  }
   MP_RETURN_IF_ERROR(mosaic_remote_reach(state, device, &state->views[in->c], &semaphore));
   const mp_mosaic_incoming_t incoming = {
       .from = state->device,
@@ -166,6 +179,12 @@ static mp_status_t mosaic_remote_dma(const mp_mosaic_instruction_t *in, mp_mosai
 
 // ---- this device ----
 
+// Under the lock: the device has seen what its semaphore tells.
+static void mosaic_remote_acquire(const mp_mosaic_state_t *state, const int64_t *semaphore) {
+  const mp_mosaic_clocks_t *clocks = state->peers->clocks;
+  if (clocks != NULL) mp_mosaic_clocks_acquire(clocks, state->device, semaphore);
+}
+
 // Under the lock.
 static void mosaic_remote_take(mp_mosaic_state_t *state, int64_t *semaphore, int64_t count,
                                bool *out_blocks) {
@@ -177,6 +196,7 @@ static void mosaic_remote_take(mp_mosaic_state_t *state, int64_t *semaphore, int
   } else {
     *semaphore -= count;
     state->left = *semaphore;
+    mosaic_remote_acquire(state, semaphore);
   }
   mp_mosaic_peers_set_wait(state->peers, state->device, wait);
 }
@@ -199,6 +219,7 @@ static mp_status_t mosaic_remote_own(const mp_mosaic_instruction_t *in, mp_mosai
       break;
     case MP_MOSAIC_DO_SEM_READ:
       state->registers[in->out] = *semaphore;
+      mosaic_remote_acquire(state, semaphore);
       break;
     case MP_MOSAIC_DO_SEM_SIGNAL:
       *semaphore += state->registers[in->a];

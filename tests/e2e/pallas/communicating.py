@@ -64,11 +64,12 @@ def all_gather(x, barrier=True):
         meet([left, right])
       pltpu.async_copy(x, o.at[me], local).wait()
 
-    copy = send(o.at[slot], o.at[slot], sent, received, right)
+    # A semaphore for each step: two steps of the neighbor may be on their way.
+    copy = send(o.at[slot], o.at[slot], sent, received.at[step], right)
     copy.start()
     copy.wait()
 
-  out = call(gather, jax.ShapeDtypeStruct((n, *x.shape), x.dtype), [DMA] * 3, grid=(n - 1,),
+  out = call(gather, jax.ShapeDtypeStruct((n, *x.shape), x.dtype), [DMA, DMA, DMA((n - 1,))], grid=(n - 1,),
              collective_id=3 if barrier else None)(x)
   return out.reshape(-1, *x.shape[1:])
 

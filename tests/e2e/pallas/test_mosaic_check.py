@@ -202,7 +202,8 @@ def two_devices_write_one_buffer(x, o, buffer, sent, received):
   for copy in copies:
     copy.start()
   for copy in copies:
-    copy.wait()
+    copy.wait_send()
+  send(buffer, buffer, sent, received, me).wait_recv()  # both at once
   o[...] = buffer[0]
 
 def reads_a_word_that_nothing_writes(x, o, word, given, sent, received):
@@ -217,6 +218,47 @@ def reads_a_word_that_nothing_writes(x, o, word, given, sent, received):
   def wait():
     copy.wait_recv()
   o[...] = x[...] * word[0].astype(jnp.float32)
+
+def signals_the_wrong_neighbor(x, o, buffer, sent, received):
+  me, left, right = neighbors()
+  buffer[...] = jnp.zeros_like(buffer)
+  pl.semaphore_signal(pltpu.get_barrier_semaphore(), 1, device_id=right if BAD else left, **ID)
+  pl.semaphore_wait(pltpu.get_barrier_semaphore(), 1)
+  copy = send(x, buffer, sent, received, right)
+  copy.start()
+  copy.wait()
+  o[...] = buffer[...]
+
+def sends_twice_without_a_credit(x, o, buffer, sent, received, credit):
+  all_meet()
+  me, left, right = neighbors()
+  for again in range(2):
+    copy = send(x, buffer, sent, received, right)
+    if again and not BAD:
+      pl.semaphore_wait(credit, 1)
+    copy.start()
+    copy.wait()
+    o[...] = buffer[...]
+    if not again and not BAD:
+      pl.semaphore_signal(credit, 1, device_id=left, **ID)
+
+def writes_what_it_was_sent_from(x, o, buffer, sent, received):
+  # The answer overwrites the question, which has been read by then.
+  buffer[...] = x[...]
+  all_meet()
+  me = lax.axis_index("x")
+  there, back = [send(buffer, buffer, sent, received, me ^ 1) for _ in range(2)]
+  @pl.when(me % 2 == 0)
+  def ask():
+    there.start()
+    back.wait_recv()
+    there.wait_send()
+  @pl.when(me % 2 == 1)
+  def answer():
+    there.wait_recv()
+    back.start()
+    back.wait_send()
+  o[...] = buffer[...]
 
 def writes_a_scope_early(x, o, sent, received):
   all_meet()
@@ -234,16 +276,23 @@ for BAD in (True, False):
   say(writes_before_it_waits, [BLOCK, DMA, DMA])
   say(two_devices_write_one_buffer, [pltpu.VMEM((2, 8, 128), jnp.float32), DMA, DMA])
   say(reads_a_word_that_nothing_writes, [WORD, WORD, DMA, DMA])
+  say(signals_the_wrong_neighbor, [BLOCK, DMA, DMA])
+  say(sends_twice_without_a_credit, [BLOCK, DMA, DMA, REGULAR])
+say(writes_what_it_was_sent_from, [BLOCK, DMA, DMA])
 say(writes_a_scope_early, [DMA, DMA])
 """
 
 
 def test_writes_of_other_devices():
-  reads, writes, two, word, *right = scenario.run(f"FOLDER = {str(FOLDER)!r}\n" + REMOTE_FAULTS, prelude="", **POD | {
+  reads, writes, two, word, barrier, credit, *right = scenario.run(f"FOLDER = {str(FOLDER)!r}\n" + REMOTE_FAULTS, prelude="", **POD | {
       "MINIPOD_TOPOLOGY": "v5e:2x2", "MINIPOD_KERNELS": "check"}).splitlines()
   shown = r"which a DMA may still write: .* started by device \d: tpu.enqueue_dma"
-  assert re.search(rf"vector.load.*race: it reads scratch memory 0 .*{shown}", reads), reads
-  assert re.search(rf"swap.*race: it (reads|writes) scratch memory 0 .*{shown}", writes), writes
+  # Of the access and the DMA, the later one is the error.
+  unsynced = r"enqueue_dma, .*: on device \d: race: it writes scratch memory 0 .*which that device may still use"
+  assert re.search(rf"vector.load.*race: it reads scratch memory 0 .*{shown}|{unsynced}", reads), reads
+  assert re.search(rf"swap.*race: it (reads|writes) scratch memory 0 .*{shown}|{unsynced}", writes), writes
   assert re.search(rf"a DMA that device \d has started \(tpu.enqueue_dma.*race: it writes scratch memory 0 .*{shown}", two), two
   assert re.search("memref.load.*it reads scratch memory 0 .*which nothing has written", word), word
-  assert right == ["right"] * 5, right
+  assert re.search(unsynced, barrier) or re.search(f"race: it .*{shown}", barrier), barrier
+  assert re.search(unsynced, credit) or re.search(f"race: it .*{shown}", credit), credit
+  assert right == ["right"] * 8, right

@@ -26,7 +26,7 @@ SAME = """
 
 
 
-@pytest.mark.parametrize("pod", [POD, EIGHT], ids=["4", "8"])
+@pytest.mark.parametrize("pod", [POD, EIGHT, POD | {"MINIPOD_KERNELS": "check"}], ids=["4", "8", "check"])
 def test_they_compute_what_collectives_do(pod):
   scenario.run(SAME + """
     same(all_gather, lambda x: lax.all_gather(x, "x", tiled=True), (8 * n, 128), np.float32, jax.P(None))

@@ -65,6 +65,6 @@ TALK_PODS = ({"MINIPOD_TOPOLOGY": "v6e:2x2"}, {"MINIPOD_TOPOLOGY": "v6e:2x4", "M
 @pytest.mark.parametrize("chunk", range(max(TALKS // TALK_CHUNK, 1)))
 def test_kernels_that_communicate_agree(chunk):
   seeds = [SEED * 1_000_000 + number for number in range(chunk * TALK_CHUNK, min((chunk + 1) * TALK_CHUNK, TALKS))]
-  out = scenario.run(f"FOLDER, SEEDS = {str(TOOLS)!r}, {seeds}\n" + TALK_CODE, devices=None, timeout=120, MINIPOD_MOSAIC=1,
+  out = scenario.run(f"FOLDER, SEEDS = {str(TOOLS)!r}, {seeds}\n" + TALK_CODE, devices=None, timeout=120,
                      **TALK_PODS[chunk % len(TALK_PODS)])
   assert out == "same\n"
