@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Times training steps of PyTorch on TorchTPU's device against PyTorch on the CPU, in turns.
 
-    MINIPOD_TOPOLOGY=v6e:1x1 tools/torch_tpu/steps.py [--rounds N] [--only REGEX]
+    MINIPOD_TOPOLOGY=v6e:1x1 tools/torch_tpu/steps.py [--rounds N] [--only REGEX] [--processor]
 
 A row has the median time of a step on the CPU (eager), eager on the TPU and compiled on the TPU, and the medians of the
-ratios of each round: below 1 the simulated TPU is faster.
+ratios of each round: below 1 the simulated TPU is faster.  On a busy machine, threads of PyTorch wait for each other
+much longer; --processor compares processor times instead, with one thread for PyTorch and one for minipod.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 WARM_UP = 2  # rounds that are not counted
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MINIPOD_WORKERS": "1"}
 
 
 class Block(nn.Module):
@@ -81,23 +83,24 @@ def _stepper(make, device, is_compiled):
   return step
 
 
-def _work(case, device, is_compiled):
+def _work(case, device, is_compiled, clock):
   """Makes a step for each line of the standard input, and prints its seconds."""
   step = _stepper(CASES[case], device, is_compiled)
   with sdpa_kernel(SDPBackend.MATH):
     for _ in sys.stdin:
-      began = time.perf_counter()
+      began = clock()
       step()
-      print(f"seconds {time.perf_counter() - began}", flush=True)
+      print(f"seconds {clock() - began}", flush=True)
 
 
 class _Worker:
   """A process that makes steps on one device.  The one on the CPU does not load minipod."""
 
-  def __init__(self, case, device, is_compiled):
-    env = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": str(int(device == "tpu"))}
-    self._process = subprocess.Popen([sys.executable, __file__, "--work", case, device, str(int(is_compiled))], text=True,
-                                     env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+  def __init__(self, case, device, is_compiled, is_processor):
+    env = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": str(int(device == "tpu"))} | (ONE_THREAD if is_processor else {})
+    flags = [str(int(flag)) for flag in (is_compiled, is_processor)]
+    self._process = subprocess.Popen([sys.executable, __file__, "--work", case, device, *flags], text=True, env=env,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
   def seconds(self):
     self._process.stdin.write("\n")
@@ -112,9 +115,10 @@ class _Worker:
     self._process.wait()
 
 
-def measure(case, rounds):
+def measure(case, rounds, is_processor):
   """The seconds of each round: on the CPU, eager, compiled."""
-  workers = [_Worker(case, "cpu", False), _Worker(case, "tpu", False), _Worker(case, "tpu", True)]
+  kinds = ("cpu", False), ("tpu", False), ("tpu", True)
+  workers = [_Worker(case, device, is_compiled, is_processor) for device, is_compiled in kinds]
   found = [[worker.seconds() for worker in workers] for _ in range(WARM_UP + rounds)]
   for worker in workers:
     worker.end()
@@ -123,16 +127,17 @@ def measure(case, rounds):
 
 def main():
   if sys.argv[1:2] == ["--work"]:
-    _work(sys.argv[2], sys.argv[3], sys.argv[4] == "1")
+    _work(sys.argv[2], sys.argv[3], sys.argv[4] == "1", time.process_time if sys.argv[5] == "1" else time.perf_counter)
     return
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--rounds", type=int, default=7)
   parser.add_argument("--only", default="", help="regular expression of cases")
+  parser.add_argument("--processor", action="store_true", help="processor times, one thread each")
   args = parser.parse_args()
   print(f"{'step':46} {'CPU':>9} {'eager':>9} {'compiled':>9} {'eager/CPU':>10} {'compiled/CPU':>13}")
   for name in CASES:
     if re.search(args.only, name):
-      rounds = measure(name, args.rounds)
+      rounds = measure(name, args.rounds, args.processor)
       cpu, eager, compiled = (statistics.median(times) for times in zip(*rounds))
       ratios = [statistics.median(each[i] / each[0] for each in rounds) for i in (1, 2)]
       print(f"{name:46} {cpu * 1e3:6.1f} ms {eager * 1e3:6.1f} ms {compiled * 1e3:6.1f} ms {ratios[0]:10.2f} {ratios[1]:13.2f}",
