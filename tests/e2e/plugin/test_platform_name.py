@@ -31,7 +31,7 @@ ASKS = """
     assert "minipod.eigh" in lowered.as_text()
     f = jax.jit(lambda x: lax.platform_dependent(
         x, cpu=lambda x: x + 1, tpu=lambda x: x + 2, cuda=lambda x: x + 3, default=lambda x: x + 4))
-    assert f(1.0) == 2
+    assert f(1.0) == (3 if device.device_kind.startswith("TPU") else 2)  # a TPU has its own branch
     exported = jax.export.export(jax.jit(lambda x: x + 1))(x)
     assert exported.platforms == ("minipod",) and exported.call(x)[0] == 2
     y = jnp.ones(1000)
