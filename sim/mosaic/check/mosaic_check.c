@@ -16,7 +16,8 @@ static mp_status_t mosaic_check_access(mp_mosaic_check_t *check, const mp_mosaic
   if (in->kind == MP_MOSAIC_DO_STORE && in->c != MP_MOSAIC_NONE) {
     access.mask = (const uint8_t *)state->vectors[in->c];
   }
-  MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &access, is_write));
+  MP_RETURN_IF_ERROR(mp_mosaic_check_races(
+      check, &access, is_write ? MP_MOSAIC_ACCESS_WRITES : MP_MOSAIC_ACCESS_READS));
   MP_RETURN_IF_ERROR(mp_mosaic_check_use(check, state, &access, 0));
   return is_write ? mp_mosaic_check_writes(check, &access) : mp_mosaic_check_reads(check, &access);
 }
@@ -25,8 +26,8 @@ static mp_status_t mosaic_check_dma(mp_mosaic_check_t *check, const mp_mosaic_in
                                     const mp_mosaic_state_t *state) {
   const mp_mosaic_access_t source = {.in = in, .view = &state->views[in->a]};
   const mp_mosaic_access_t target = {.in = in, .view = &state->views[in->b]};
-  MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &source, false));
-  MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &target, true));
+  MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &source, MP_MOSAIC_ACCESS_READS));
+  MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &target, MP_MOSAIC_ACCESS_WRITES));
   MP_RETURN_IF_ERROR(mp_mosaic_check_use(check, state, &source, 0));
   MP_RETURN_IF_ERROR(mp_mosaic_check_use(check, state, &target, 0));
   MP_RETURN_IF_ERROR(mp_mosaic_check_reads(check, &source));
@@ -41,7 +42,7 @@ static mp_status_t mosaic_check_remote_dma(mp_mosaic_check_t *check,
                                            const mp_mosaic_instruction_t *in,
                                            const mp_mosaic_state_t *state) {
   const mp_mosaic_access_t source = {.in = in, .view = &state->views[in->a]};
-  MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &source, false));
+  MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &source, MP_MOSAIC_ACCESS_READS));
   // The device that gets the data knows that they have been read.
   MP_RETURN_IF_ERROR(mp_mosaic_check_use(check, state, &source, 1));
   if (in->out == MP_MOSAIC_NONE) return NULL;
@@ -56,7 +57,8 @@ static mp_status_t mosaic_check_allocate(mp_mosaic_check_t *check,
   const mp_mosaic_view_t *view = &state->views[in->out];
   const size_t bytes = (size_t)mp_mosaic_view_count(view) * view->element;
   const mp_mosaic_access_t access = {.in = in, .view = view};
-  if (!check->spoils) MP_RETURN_IF_ERROR(mp_mosaic_check_allocation_races(check, &access));
+  if (!check->spoils)
+    MP_RETURN_IF_ERROR(mp_mosaic_check_races(check, &access, MP_MOSAIC_ACCESS_ALLOCATES));
   MP_RETURN_IF_ERROR(mp_mosaic_check_unset(check, in->u.type, view->base, bytes, MP_MOSAIC_NONE));
   mp_mosaic_check_set_incoming(check);
   return NULL;

@@ -51,7 +51,7 @@ static bool mosaic_check_dmas_hits(const mp_mosaic_pieces_t *pieces, const char 
 
 typedef struct {
   const mp_mosaic_check_t *check;
-  bool is_write, is_allocation, is_incoming;
+  mp_mosaic_access_kind_t kind;
   const mp_mosaic_dma_t *dma;  // the one that is hit; NULL: none
   bool hits_target;
 } race_t;
@@ -61,12 +61,13 @@ static mp_status_t mosaic_check_dmas_see(void *context, char *at, size_t bytes) 
   const mp_mosaic_check_t *check = race->check;
   for (uint32_t i = 0; i < check->dmas.count && race->dma == NULL; ++i) {
     const mp_mosaic_dma_t *dma = &check->dmas.items[i];
-    if (race->is_allocation && dma->from != MP_MOSAIC_NONE) continue;
+    if (race->kind == MP_MOSAIC_ACCESS_ALLOCATES && dma->from != MP_MOSAIC_NONE) continue;
     race->hits_target = mosaic_check_dmas_hits(&dma->target, at, bytes);
     // Another device may have got what a DMA to it has read: its clock says so
     // (mosaic_check_used.c).
-    const bool reads = race->is_write && !(race->is_incoming && dma->target.count == 0);
-    const bool hits_source = reads && mosaic_check_dmas_hits(&dma->source, at, bytes);
+    const bool is_told = race->kind == MP_MOSAIC_ACCESS_COMES && dma->target.count == 0;
+    const bool may_hit = race->kind != MP_MOSAIC_ACCESS_READS && !is_told;
+    const bool hits_source = may_hit && mosaic_check_dmas_hits(&dma->source, at, bytes);
     if (race->hits_target || hits_source) race->dma = dma;
   }
   return NULL;
@@ -93,29 +94,16 @@ static mp_status_t mosaic_check_dmas_refuse(const race_t *race, const char *verb
 }
 
 mp_status_t mp_mosaic_check_races(const mp_mosaic_check_t *check, const mp_mosaic_access_t *access,
-                                  bool is_write) {
-  race_t race = {.check = check, .is_write = is_write};
+                                  mp_mosaic_access_kind_t kind) {
+  static const char *const verbs[] = {"reads", "writes", "allocates", "writes"};
+  race_t race = {.check = check, .kind = kind};
   if (check->dmas.count == 0) return NULL;
   MP_RETURN_IF_ERROR(mp_mosaic_view_walk(access->view, access->mask, mosaic_check_dmas_see, &race));
-  return race.dma == NULL ? NULL : mosaic_check_dmas_refuse(&race, is_write ? "writes" : "reads");
-}
-
-mp_status_t mp_mosaic_check_incoming_races(const mp_mosaic_check_t *check,
-                                           const mp_mosaic_access_t *access) {
-  race_t race = {.check = check, .is_write = true, .is_incoming = true};
-  MP_RETURN_IF_ERROR(mp_mosaic_view_walk(access->view, NULL, mosaic_check_dmas_see, &race));
-  return race.dma == NULL ? NULL : mosaic_check_dmas_refuse(&race, "writes");
-}
-
-mp_status_t mp_mosaic_check_allocation_races(const mp_mosaic_check_t *check,
-                                             const mp_mosaic_access_t *access) {
-  race_t race = {.check = check, .is_write = true, .is_allocation = true};
-  MP_RETURN_IF_ERROR(mp_mosaic_view_walk(access->view, NULL, mosaic_check_dmas_see, &race));
-  return race.dma == NULL ? NULL : mosaic_check_dmas_refuse(&race, "allocates");
+  return race.dma == NULL ? NULL : mosaic_check_dmas_refuse(&race, verbs[kind]);
 }
 
 mp_status_t mp_mosaic_check_move(const mp_mosaic_check_t *check, char *memory, size_t bytes) {
-  race_t race = {.check = check, .is_write = true};
+  race_t race = {.check = check, .kind = MP_MOSAIC_ACCESS_WRITES};
   if (check->spoils || bytes == 0) return NULL;
   MP_RETURN_IF_ERROR(mosaic_check_dmas_see(&race, memory, bytes));
   if (race.dma == NULL) return NULL;

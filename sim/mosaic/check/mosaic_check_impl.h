@@ -94,15 +94,18 @@ MP_NODISCARD mp_status_t mp_mosaic_check_error(mp_strbuf_t *text);
 
 // ---- mosaic_check_dmas.c ----
 
+// What an access does with the memory.
+typedef enum {
+  MP_MOSAIC_ACCESS_READS,
+  MP_MOSAIC_ACCESS_WRITES,
+  MP_MOSAIC_ACCESS_ALLOCATES,  // other devices may have written it already
+  MP_MOSAIC_ACCESS_COMES,      // a DMA that another device has started writes it
+} mp_mosaic_access_kind_t;
+
 // An error if the access races with a DMA in flight.
 MP_NODISCARD mp_status_t mp_mosaic_check_races(const mp_mosaic_check_t *check,
-                                               const mp_mosaic_access_t *access, bool is_write);
-// The same for memory that is allocated, which other devices may have written already.
-MP_NODISCARD mp_status_t mp_mosaic_check_allocation_races(const mp_mosaic_check_t *check,
-                                                          const mp_mosaic_access_t *access);
-// The same for a DMA that another device has started.
-MP_NODISCARD mp_status_t mp_mosaic_check_incoming_races(const mp_mosaic_check_t *check,
-                                                        const mp_mosaic_access_t *access);
+                                               const mp_mosaic_access_t *access,
+                                               mp_mosaic_access_kind_t kind);
 // A DMA begins, which signals the semaphore. Source or target are NULL if they are elsewhere.
 // `from`: the name of another device that has started it, or NONE.
 MP_NODISCARD mp_status_t mp_mosaic_check_start(

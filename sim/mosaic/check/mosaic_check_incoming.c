@@ -12,7 +12,7 @@ static mp_status_t mosaic_check_incoming_take(mp_mosaic_check_t *check,
                                               const mp_mosaic_incoming_t *incoming) {
   const uint32_t from = state->peers->link.names[incoming->from];
   const mp_mosaic_access_t target = {.in = incoming->in, .view = &incoming->target};
-  mp_status_t status = mp_mosaic_check_incoming_races(check, &target);
+  mp_status_t status = mp_mosaic_check_races(check, &target, MP_MOSAIC_ACCESS_COMES);
   if (status != NULL) {
     return mp_status_annotate(status, "before this, a DMA that device %u has started (%s)", from,
                               incoming->in->where == NULL ? "" : incoming->in->where);
