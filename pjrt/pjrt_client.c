@@ -195,10 +195,8 @@ static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *optio
   }
   if (info->process_index == 0) {
     pjrt_client_warn_of_idle(&time, options);
-    const char *args = getenv("LIBTPU_INIT_ARGS");
-    const bool is_for_times = args != NULL && mp_libtpu_scoped_vmem(mp_str(args)) == 0;
-    if (time.mode == MP_TIME_OFF && is_for_times && mp_pod_is_tpu(pod)) {
-      mp_log(MP_LOG_INFO, "LIBTPU_INIT_ARGS has no effect without time: model");
+    if (time.mode == MP_TIME_OFF && getenv("LIBTPU_INIT_ARGS") != NULL && mp_pod_is_tpu(pod)) {
+      mp_log(MP_LOG_INFO, "LIBTPU_INIT_ARGS changes no times without time: model");
     }
     pjrt_client_warn_of_forced(info, options);
   }

@@ -177,6 +177,15 @@ mp_str_t mp_str_cut(mp_str_t *text, char end) {
   return part;
 }
 
+mp_flag_t mp_str_cut_flag(mp_str_t *flags) {
+  mp_flag_t flag = {.text = mp_str_cut(flags, ' ')};
+  while (flag.text.size > 0 && flag.text.data[0] == '-') ++flag.text.data, --flag.text.size;
+  flag.value = flag.text;
+  flag.name = mp_str_cut(&flag.value, '=');
+  if (flag.name.size == flag.text.size) flag.value = MP_STR("true");
+  return flag;
+}
+
 // How long the parts are with which both begin: 6 of "links.speed" and "links.count".
 static size_t str_common_parts(mp_str_t a, mp_str_t b) {
   size_t parts = 0;

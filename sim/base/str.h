@@ -106,6 +106,15 @@ mp_str_t mp_str_trim(mp_str_t text);
 // none.
 mp_str_t mp_str_cut(mp_str_t *text, char end);
 
+// A flag of a command line, as in LIBTPU_INIT_ARGS.
+typedef struct {
+  mp_str_t text;  // without dashes; empty: there is none
+  mp_str_t name, value;
+} mp_flag_t;
+
+// Takes the first of flags such as "--a=1 --b" away. A flag without a value is switched on: "true".
+mp_flag_t mp_str_cut_flag(mp_str_t *flags);
+
 // The candidate nearest to `word` by edit distance, or NULL when none is near enough to suggest.
 const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t count);
 

@@ -63,24 +63,9 @@ bool mp_chip_figures_take_flag(mp_str_t flag, mp_chip_figures_t *in_out_figures)
 
 // ---- LIBTPU_INIT_ARGS ----
 
-typedef struct {
-  mp_str_t text;  // without dashes; empty: there is none
-  mp_str_t name, value;
-} init_arg_t;
-
-// Cuts the first argument off. A flag without a value is switched on.
-static init_arg_t compiler_flags_cut(mp_str_t *args) {
-  init_arg_t arg = {.text = mp_str_cut(args, ' ')};
-  while (arg.text.size > 0 && arg.text.data[0] == '-') ++arg.text.data, --arg.text.size;
-  arg.value = arg.text;
-  arg.name = mp_str_cut(&arg.value, '=');
-  if (arg.name.size == arg.text.size) arg.value = MP_STR("true");
-  return arg;
-}
-
 void mp_chip_figures_take_init_args(mp_str_t args, mp_chip_figures_t *in_out_figures) {
   while (args.size != 0) {
-    const init_arg_t arg = compiler_flags_cut(&args);
+    const mp_flag_t arg = mp_str_cut_flag(&args);
     if (arg.text.size == 0) continue;
     if (compiler_flags_take_one(arg.name, arg.value, in_out_figures)) continue;
     if (mp_str_is(arg.name, COMPILER_FLAGS_VMEM)) continue;
@@ -92,7 +77,7 @@ void mp_chip_flags_write(mp_str_t args, mp_strbuf_t *out) {
   mp_str_t gathers = {0}, rings = {0};
   while (args.size != 0) {
     mp_chip_figures_t none = {0};
-    const init_arg_t arg = compiler_flags_cut(&args);
+    const mp_flag_t arg = mp_str_cut_flag(&args);
     if (!compiler_flags_take_one(arg.name, arg.value, &none)) continue;
     *(mp_str_is(arg.name, COMPILER_FLAGS_GATHERS) ? &gathers : &rings) = arg.value;
   }

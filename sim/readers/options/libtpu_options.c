@@ -83,11 +83,11 @@ uint64_t mp_libtpu_scoped_vmem(mp_str_t flags) {
   uint64_t bytes = 0;
   while (flags.size != 0) {
     long long kib = 0;
-    mp_str_t value = mp_str_cut(&flags, ' ');
-    while (value.size > 0 && value.data[0] == '-') ++value.data, --value.size;
-    const mp_str_t name = mp_str_cut(&value, '=');
-    if (!mp_str_is(name, "xla_tpu_scoped_vmem_limit_kib")) continue;
-    if (mp_str_parse_i64(value, &kib) && kib > 0 && kib < INT32_MAX) bytes = (uint64_t)kib * KIB;
+    const mp_flag_t flag = mp_str_cut_flag(&flags);
+    if (!mp_str_is(flag.name, "xla_tpu_scoped_vmem_limit_kib")) continue;
+    if (mp_str_parse_i64(flag.value, &kib) && kib > 0 && kib < INT32_MAX) {
+      bytes = (uint64_t)kib * KIB;
+    }
   }
   return bytes;
 }
