@@ -145,6 +145,21 @@ def test_jax_refuses_blocks_as_for_tpus():
   assert one == other and "divisible by" in one, one
 
 
+def expect_wait(code, name, right, wrong, said):
+  """The function `f` returns `x` with one number and waits in vain with another one; with checks, too."""
+  code += """
+      try:
+        print((jax.jit(f)(x) == x).all())
+      except jax.errors.JaxRuntimeError as error:
+        print(str(error))
+      """
+  for check in ("", "check"):
+    pod = POD | {"MINIPOD_KERNELS": check}
+    assert scenario.run(code.replace(name, right), **pod) == "True\n"
+    out = scenario.run(code.replace(name, wrong), **pod)
+    assert f"it waits for a semaphore that nothing signals: {said}" in out, out
+
+
 def test_a_dma_goes_on_between_kernels():
   """One kernel starts a DMA and returns its semaphore, which another waits for.  Both are also one with checks."""
   code = """
@@ -158,16 +173,8 @@ def test_a_dma_goes_on_between_kernels():
             input_output_aliases={0: 0})(x)
         return pl.pallas_call(wait, out_shape=x, in_specs=[ANY, ANY, SEMAPHORE], out_specs=ANY,
                               input_output_aliases={1: 0})(x, o, sems)
-      try:
-        print((jax.jit(f)(x) == x).all())
-      except jax.errors.JaxRuntimeError as error:
-        print(str(error))
       """
-  for check in ("", "check"):
-    pod = POD | {"MINIPOD_KERNELS": check}
-    assert scenario.run(code.replace("NUMBER", "1"), **pod) == "True\n"
-    out = scenario.run(code.replace("NUMBER", "0"), **pod)
-    assert "it waits for a semaphore that nothing signals: it is 0, and the wait is for 16384" in out, out
+  expect_wait(code, "NUMBER", "1", "0", "it is 0, and the wait is for 16384")
 
 
 def test_dmas_that_are_counted():
@@ -181,16 +188,8 @@ def test_dmas_that_are_counted():
       ANY = pl.BlockSpec(memory_space=pl.ANY)
       f = pl.pallas_call(count, out_shape=x, in_specs=[ANY], out_specs=ANY,
                          scratch_shapes=[pltpu.VMEM(x.shape, x.dtype), pltpu.SemaphoreType.REGULAR])
-      try:
-        print((jax.jit(f)(x) == x).all())
-      except jax.errors.JaxRuntimeError as error:
-        print(str(error))
       """
-  for check in ("", "check"):
-    pod = POD | {"MINIPOD_KERNELS": check}
-    assert scenario.run(code.replace("WANTED", "1"), **pod) == "True\n"
-    out = scenario.run(code.replace("WANTED", "2"), **pod)
-    assert "it waits for a semaphore that nothing signals: it is 1, and the wait is for 2" in out, out
+  expect_wait(code, "WANTED", "1", "2", "it is 1, and the wait is for 2")
 
 
 def test_repeated_rows_and_parts_of_words():

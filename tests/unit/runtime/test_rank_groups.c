@@ -32,15 +32,8 @@ static mp_program_t *groups_program(int64_t size) {
   return ordered_groups_program((const int64_t[]){0, 1, 2, 3}, size);
 }
 
-static mp_executable_t *place(const pods_t *pods, uint32_t rank, mp_program_t *program) {
-  static const uint32_t ids[] = {0, 1, 2, 3};
-  mp_executable_t *executable = NULL;
-  assert_ok(mp_executable_create(pods->clients[rank], program, ids, &executable));
-  return executable;
-}
-
 static void launch_own(test_launch_t *l, const pods_t *pods, uint32_t rank, mp_program_t *program) {
-  mp_executable_t *executable = place(pods, rank, program);
+  mp_executable_t *executable = make_executable(pods->clients[rank], program);
   launch_begin(l, executable, 1);
   l->num_devices = 1;
   l->logical[0] = rank;
@@ -86,7 +79,7 @@ static void test_failure_in_a_group(void **state) {
   start_pods(&pods, 4, 4, k_by_groups);
   test_launch_t l[4], refused;
   launch_own(&l[3], &pods, 3, groups_program(2));
-  mp_executable_t *executable = place(&pods, 2, groups_program(2));
+  mp_executable_t *executable = make_executable(pods.clients[2], groups_program(2));
   launch_begin(&refused, executable, 1);
   refused.num_devices = 1;
   refused.logical[0] = 2;

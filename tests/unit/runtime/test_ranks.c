@@ -345,7 +345,6 @@ static const pod_option_t k_patient[] = {{"num_devices", "2"},
                                          {"collective_warn", "0"},
                                          {"collective_timeout", "90"},
                                          {NULL, NULL}};
-static const uint32_t k_ids[] = {0, 1, 2, 3};
 
 // y = all_reduce(x), or another collective of the same groups.
 static mp_program_t *meeting_program(const char *name, mp_collective_kind_t kind, int64_t count) {
@@ -444,15 +443,9 @@ static void launch_half(test_launch_t *l, const pods_t *pods, uint32_t rank,
   launch_go(l);
 }
 
-static mp_executable_t *place(const pods_t *pods, uint32_t rank, mp_program_t *program) {
-  mp_executable_t *executable = NULL;
-  assert_ok(mp_executable_create(pods->clients[rank], program, k_ids, &executable));
-  return executable;
-}
-
 static void run_half(test_launch_t *l, const pods_t *pods, uint32_t rank, mp_program_t *program,
                      int64_t count) {
-  mp_executable_t *executable = place(pods, rank, program);
+  mp_executable_t *executable = make_executable(pods->clients[rank], program);
   launch_half(l, pods, rank, executable, count);
   mp_executable_release(executable);
 }
@@ -547,8 +540,8 @@ static void test_failure_behind_a_meeting(void **state) {
   static const pod_option_t one_worker[] = {{"num_devices", "2"}, {"workers", "1"}, {NULL, NULL}};
   pods_t pods;
   start_pods(&pods, 2, 2, one_worker);
-  mp_executable_t *executables[2] = {place(&pods, 0, two_sums(NULL)),
-                                     place(&pods, 1, two_sums(fail_kernel))};
+  mp_executable_t *executables[2] = {make_executable(pods.clients[0], two_sums(NULL)),
+                                     make_executable(pods.clients[1], two_sums(fail_kernel))};
   for (int round = 0; round < 500; ++round) {
     test_launch_t l[2];
     for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -585,7 +578,7 @@ static void test_refused_launch(void **state) {
   start_pods(&pods, 2, 2, k_two_devices);
   test_launch_t l, refused;
   run_half(&l, &pods, 0, sum_program(), 4);
-  mp_executable_t *executable = place(&pods, 1, sum_program());
+  mp_executable_t *executable = make_executable(pods.clients[1], sum_program());
   launch_begin(&refused, executable, 1);
   refused.num_devices = 2;
   mp_buffer_t *results[2];
@@ -711,8 +704,8 @@ static void test_failed_allocations(void **state) {
   (void)state;
   pods_t pods;
   start_pods(&pods, 2, 1, k_patient);
-  mp_executable_t *executables[2] = {place(&pods, 0, sum_program()),
-                                     place(&pods, 1, sum_program())};
+  mp_executable_t *executables[2] = {make_executable(pods.clients[0], sum_program()),
+                                     make_executable(pods.clients[1], sum_program())};
   int failures = 0;
   for (int n = 1; n < 60; ++n) {
     test_launch_t l[2];
@@ -759,7 +752,7 @@ static void test_no_memory_to_refuse(void **state) {
   for (int n = 1; n < 30; ++n) {
     pods_t pods;
     start_pods(&pods, 2, 2, k_two_devices);
-    mp_executable_t *executable = place(&pods, 1, sum_program());
+    mp_executable_t *executable = make_executable(pods.clients[1], sum_program());
     test_launch_t l, refused;
     launch_begin(&refused, executable, 1);
     refused.num_devices = 2;
@@ -797,8 +790,8 @@ static void test_many_launches_ahead(void **state) {
   enum { AHEAD = MP_AHEAD_RUNS + 8 };
   pods_t pods;
   start_pods(&pods, 2, 1, k_two_devices);
-  mp_executable_t *executables[2] = {place(&pods, 0, sum_program()),
-                                     place(&pods, 1, sum_program())};
+  mp_executable_t *executables[2] = {make_executable(pods.clients[0], sum_program()),
+                                     make_executable(pods.clients[1], sum_program())};
   test_launch_t *ahead = calloc(AHEAD, sizeof(*ahead));
   for (int n = 0; n < AHEAD; ++n) launch_half(&ahead[n], &pods, 0, executables[0], 4);
   let_packets_come();
