@@ -192,7 +192,7 @@ typedef struct {
   bool has_note;       // the next three are set: at an earlier read
   uint32_t pc;
   uint64_t noted_changes;
-  int64_t *registers;     // [num_registers]; NULL: the program does not poll
+  int64_t *registers;     // [num_registers], if the program polls
   uint64_t seen_changes;  // at the last look
 } mp_mosaic_poll_t;
 

@@ -72,14 +72,14 @@ def _bytes_of_blocks(block, grid) -> float:
   """Counts blocks that stay the same from step to step once."""
   array = block.array_aval
   item = getattr(array.dtype, "itemsize", 4)
-  innermost = max(used_dimensions(block, len(grid)), default=-1)
+  innermost = max(_used_dimensions(block, len(grid)), default=-1)
   while innermost >= 0 and grid[innermost] == 1:
     innermost -= 1
   moves = math.prod(grid[:innermost + 1])
   return item * min(math.prod(_lengths(block)), math.prod(array.shape)) * moves
 
 
-def used_dimensions(block, rank: int) -> set[int]:
+def _used_dimensions(block, rank: int) -> set[int]:
   """The dimensions of the grid that choose the block."""
   jaxpr = getattr(block.index_map_jaxpr, "jaxpr", block.index_map_jaxpr)
   used = {variable: {i} for i, variable in enumerate(jaxpr.invars[:rank])}
