@@ -5,19 +5,6 @@ static mp_status_t mosaic_compile_async_refuse(const mp_mosaic_op_t *op, const c
   return mp_mosaic_op_error(op, MP_UNIMPLEMENTED, "%s", what);
 }
 
-// The operands of an op with optional ones: operand i of the list is operands[out[i]], or none.
-static bool mosaic_compile_async_operands(const mp_mosaic_op_t *op, uint32_t count, uint32_t *out) {
-  const mp_mosaic_attr_t *attr = mp_mosaic_op_attr(op, "operandSegmentSizes");
-  uint32_t at = 0;
-  if (attr == NULL || attr->kind != MP_MOSAIC_INTS) return false;
-  for (uint32_t i = 0; i < count; ++i) {
-    const int64_t size = i < attr->ints.count ? attr->ints.values[i] : 0;
-    out[i] = size == 1 ? at : MP_MOSAIC_NONE;
-    at += (uint32_t)size;
-  }
-  return at <= op->num_operands;
-}
-
 static mp_status_t mosaic_compile_async_emit(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
                                              mp_mosaic_instruction_t *in) {
   MP_RETURN_IF_ERROR(mp_mosaic_where(c, op, &in->where));
@@ -25,18 +12,16 @@ static mp_status_t mosaic_compile_async_emit(mp_mosaic_compiler_t *c, const mp_m
 }
 
 // The device and core of an op on another device, and the instruction for it.
-static mp_status_t mosaic_compile_async_remote(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
-                                               uint32_t device, uint32_t core,
+static mp_status_t mosaic_compile_async_remote(mp_mosaic_compiler_t *c, mp_mosaic_value_t *device,
+                                               mp_mosaic_value_t *core,
                                                mp_mosaic_instruction_t *in) {
   uint32_t register_of_core = 0;
   in->value = -1;
-  if (core != MP_MOSAIC_NONE) {
-    MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[core], &register_of_core));
+  if (core != NULL) {
+    MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, core, &register_of_core));
     in->value = register_of_core;
   }
-  if (device != MP_MOSAIC_NONE) {
-    return mp_mosaic_need_index(c, op->operands[device], &in->target);
-  }
+  if (device != NULL) return mp_mosaic_need_index(c, device, &in->target);
   // Another core of this device.
   mp_mosaic_instruction_t self = {.kind = MP_MOSAIC_DO_DEVICE};
   MP_RETURN_IF_ERROR(mp_mosaic_new_register(c, 0, &self.out));
@@ -46,54 +31,49 @@ static mp_status_t mosaic_compile_async_remote(mp_mosaic_compiler_t *c, const mp
 
 // ---- DMAs ----
 
-static uint8_t mosaic_compile_async_counts(const mp_mosaic_op_t *op, uint32_t semaphore,
+static uint8_t mosaic_compile_async_counts(const mp_mosaic_value_t *semaphore,
                                            mp_mosaic_counts_t bit) {
-  if (semaphore == MP_MOSAIC_NONE) return 0;
-  return op->operands[semaphore]->type->element == MP_MOSAIC_DMA_SEMAPHORE ? 0 : (uint8_t)bit;
+  if (semaphore == NULL || semaphore->type->element == MP_MOSAIC_DMA_SEMAPHORE) return 0;
+  return (uint8_t)bit;
 }
 
 static mp_status_t mosaic_compile_async_dma(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
   enum { SOURCE, SOURCE_SEMAPHORE, TARGET, TARGET_SEMAPHORE, DEVICE, CORE, SUBCORE, COUNT };
-  uint32_t at[COUNT];
+  mp_mosaic_value_t *parts[COUNT];
   mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_DMA};
   mp_mosaic_place_t target;
-  if (!mosaic_compile_async_operands(op, COUNT, at) || at[SOURCE] == MP_MOSAIC_NONE ||
-      at[TARGET] == MP_MOSAIC_NONE) {
-    return mosaic_compile_async_refuse(op, "this form of the op is not supported");
-  }
-  if (at[TARGET_SEMAPHORE] == MP_MOSAIC_NONE)
+  for (uint32_t i = 0; i < COUNT; ++i) parts[i] = mp_mosaic_op_optional(op, i);
+  if (parts[TARGET_SEMAPHORE] == NULL)
     return mosaic_compile_async_refuse(op, "a DMA without semaphore");
-  const bool is_remote = at[DEVICE] != MP_MOSAIC_NONE || at[CORE] != MP_MOSAIC_NONE;
-  if (at[SUBCORE] != MP_MOSAIC_NONE || (!is_remote && at[SOURCE_SEMAPHORE] != MP_MOSAIC_NONE)) {
+  const bool is_remote = parts[DEVICE] != NULL || parts[CORE] != NULL;
+  if (parts[SUBCORE] != NULL || (!is_remote && parts[SOURCE_SEMAPHORE] != NULL)) {
     return mosaic_compile_async_refuse(op, "this form of the op is not supported");
   }
-  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[SOURCE]], &in.a));
-  MP_RETURN_IF_ERROR(mp_mosaic_need(c, op->operands[at[TARGET]], &target));
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, parts[SOURCE], &in.a));
+  MP_RETURN_IF_ERROR(mp_mosaic_need(c, parts[TARGET], &target));
   in.b = target.index;
   if (target.root < c->num_roots) c->written[target.root] = true;
-  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[TARGET_SEMAPHORE]], &in.c));
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, parts[TARGET_SEMAPHORE], &in.c));
   in.out = MP_MOSAIC_NONE;
-  in.bits = mosaic_compile_async_counts(op, at[TARGET_SEMAPHORE], MP_MOSAIC_COUNTS_TARGET) |
-            mosaic_compile_async_counts(op, at[SOURCE_SEMAPHORE], MP_MOSAIC_COUNTS_SOURCE);
+  in.bits = mosaic_compile_async_counts(parts[TARGET_SEMAPHORE], MP_MOSAIC_COUNTS_TARGET) |
+            mosaic_compile_async_counts(parts[SOURCE_SEMAPHORE], MP_MOSAIC_COUNTS_SOURCE);
   if (is_remote) {
     in.kind = MP_MOSAIC_DO_REMOTE_DMA;
-    if (at[SOURCE_SEMAPHORE] != MP_MOSAIC_NONE) {
-      MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[at[SOURCE_SEMAPHORE]], &in.out));
+    if (parts[SOURCE_SEMAPHORE] != NULL) {
+      MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, parts[SOURCE_SEMAPHORE], &in.out));
     }
-    MP_RETURN_IF_ERROR(mosaic_compile_async_remote(c, op, at[DEVICE], at[CORE], &in));
+    MP_RETURN_IF_ERROR(mosaic_compile_async_remote(c, parts[DEVICE], parts[CORE], &in));
   }
   return mosaic_compile_async_emit(c, op, &in);
 }
 
-// wait_dma2: semaphore, source, target. The semaphore is this device's, whatever device the DMA
-// has.
+// The semaphore is this device's, whatever device the DMA has.
 static mp_status_t mosaic_compile_async_wait_dma(mp_mosaic_compiler_t *c,
                                                  const mp_mosaic_op_t *op) {
+  const mp_mosaic_awaited_t awaited = mp_mosaic_op_awaited(op);
   mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_WAIT_DMA};
-  if (op->num_operands < 3)
-    return mosaic_compile_async_refuse(op, "this form of the op is not supported");
-  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[0], &in.c));
-  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[2], &in.a));
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, awaited.semaphore, &in.c));
+  MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, awaited.view, &in.a));
   return mosaic_compile_async_emit(c, op, &in);
 }
 
@@ -102,14 +82,14 @@ static mp_status_t mosaic_compile_async_wait_dma(mp_mosaic_compiler_t *c,
 // Semaphore, amount, device, core, subcore.
 static mp_status_t mosaic_compile_async_signal(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
                                                mp_mosaic_instruction_t *in) {
-  enum { SEMAPHORE, AMOUNT, DEVICE, CORE, SUBCORE, COUNT };
-  uint32_t at[COUNT];
+  enum { SEMAPHORE, AMOUNT, DEVICE, CORE, SUBCORE };
   if (op->num_operands == 2) return NULL;
-  if (!mosaic_compile_async_operands(op, COUNT, at) || at[SUBCORE] != MP_MOSAIC_NONE) {
+  if (mp_mosaic_op_optional(op, SUBCORE) != NULL) {
     return mosaic_compile_async_refuse(op, "this form of the op is not supported");
   }
   in->kind = MP_MOSAIC_DO_REMOTE_SIGNAL;
-  return mosaic_compile_async_remote(c, op, at[DEVICE], at[CORE], in);
+  return mosaic_compile_async_remote(c, mp_mosaic_op_optional(op, DEVICE),
+                                     mp_mosaic_op_optional(op, CORE), in);
 }
 
 static mp_status_t mosaic_compile_async_semaphore(mp_mosaic_compiler_t *c,
@@ -217,6 +197,7 @@ mp_status_t mp_mosaic_compile_async(mp_mosaic_compiler_t *c, const mp_mosaic_op_
   switch (op->code) {
     case MP_MOSAIC_ENQUEUE_DMA:
       return mosaic_compile_async_dma(c, op);
+    case MP_MOSAIC_WAIT_DMA:
     case MP_MOSAIC_WAIT_DMA2:
       return mosaic_compile_async_wait_dma(c, op);
     case MP_MOSAIC_SEM_READ:

@@ -79,13 +79,6 @@ static mp_status_t mosaic_compile_memory_part(mp_mosaic_compiler_t *c, const mp_
   return NULL;
 }
 
-static uint32_t mosaic_compile_memory_segment(const mp_mosaic_op_t *op, uint32_t index,
-                                              uint32_t when_absent) {
-  const mp_mosaic_attr_t *attr = mp_mosaic_op_attr(op, "operandSegmentSizes");
-  if (attr == NULL || attr->kind != MP_MOSAIC_INTS || index >= attr->ints.count) return when_absent;
-  return (uint32_t)attr->ints.values[index];
-}
-
 // ---- loads and stores ----
 
 // The base, a register for scalars, and the rest of the instruction.
@@ -112,9 +105,8 @@ static mp_status_t mosaic_compile_memory_load(mp_mosaic_compiler_t *c, const mp_
   const bool is_scalar = op->results[0].type->kind == MP_MOSAIC_SCALAR;
   // JAX loads what it overwrites. A TPU's compiler drops such loads.
   if (c->frame->uses[op->results[0].id] == 0) return NULL;
-  const uint32_t num_indices = op->code == MP_MOSAIC_TPU_VECTOR_LOAD
-                                   ? mosaic_compile_memory_segment(op, 1, 0)
-                                   : op->num_operands - 1;
+  const uint32_t num_indices =
+      op->code == MP_MOSAIC_TPU_VECTOR_LOAD ? mp_mosaic_op_segment(op, 1, 0) : op->num_operands - 1;
   const part_spec_t spec = {.first = 1,
                             .count = num_indices,
                             .shape = is_scalar ? NULL : op->results[0].type,
@@ -134,8 +126,7 @@ static mp_status_t mosaic_compile_memory_store(mp_mosaic_compiler_t *c, const mp
   const mp_mosaic_value_t *value = op->operands[0];
   const bool is_scalar = value->type->kind == MP_MOSAIC_SCALAR;
   const bool has_segments = op->code == MP_MOSAIC_TPU_VECTOR_STORE;
-  const uint32_t num_indices =
-      has_segments ? mosaic_compile_memory_segment(op, 2, 0) : op->num_operands - 2;
+  const uint32_t num_indices = has_segments ? mp_mosaic_op_segment(op, 2, 0) : op->num_operands - 2;
   const part_spec_t spec = {.first = 2,
                             .count = num_indices,
                             .shape = is_scalar ? NULL : value->type,
@@ -147,7 +138,7 @@ static mp_status_t mosaic_compile_memory_store(mp_mosaic_compiler_t *c, const mp
   }
   MP_RETURN_IF_ERROR(mp_mosaic_end_segment(c));
   MP_RETURN_IF_ERROR(mosaic_compile_memory_access(c, op, 1, &spec, &in));
-  if (has_segments && mosaic_compile_memory_segment(op, 3, 0) != 0) {
+  if (has_segments && mp_mosaic_op_segment(op, 3, 0) != 0) {
     MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, op->operands[2 + num_indices], &in.c));
   }
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, value, &in.b));
@@ -179,7 +170,7 @@ static bool mosaic_compile_memory_is_waited(const mp_mosaic_compiler_t *c,
     uint32_t count = 0;
     for (uint32_t i = 0; i < op->num_operands; ++i) count += op->operands[i] == value;
     left -= count;
-    if (count == 0 || op->code == MP_MOSAIC_WAIT_DMA2) continue;
+    if (count == 0 || mp_mosaic_op_awaited(op).view != NULL) continue;
     if (mp_mosaic_op_info(op->code)->op_class != MP_MOSAIC_CLASS_VIEW || op->num_results != 1 ||
         !mosaic_compile_memory_is_waited(c, &op->results[0], depth + 1)) {
       return false;
@@ -189,7 +180,7 @@ static bool mosaic_compile_memory_is_waited(const mp_mosaic_compiler_t *c,
 }
 
 static mp_status_t mosaic_compile_memory_slice(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op) {
-  const uint32_t count = mosaic_compile_memory_segment(op, 1, op->num_operands - 1);
+  const uint32_t count = mp_mosaic_op_segment(op, 1, op->num_operands - 1);
   const part_spec_t spec = {.first = 1,
                             .count = count,
                             .first_dynamic = 1 + count,

@@ -78,6 +78,33 @@ int64_t mp_mosaic_op_int(const mp_mosaic_op_t *op, const char *name, int64_t whe
   return attr->i64;
 }
 
+// ---- operands ----
+
+uint32_t mp_mosaic_op_segment(const mp_mosaic_op_t *op, uint32_t index, uint32_t when_absent) {
+  const mp_mosaic_attr_t *attr = mp_mosaic_op_attr(op, "operandSegmentSizes");
+  if (attr == NULL || attr->kind != MP_MOSAIC_INTS || index >= attr->ints.count) return when_absent;
+  return (uint32_t)attr->ints.values[index];
+}
+
+mp_mosaic_value_t *mp_mosaic_op_optional(const mp_mosaic_op_t *op, uint32_t index) {
+  uint32_t at = 0;
+  if (mp_mosaic_op_segment(op, index, 0) != 1) return NULL;
+  for (uint32_t i = 0; i < index; ++i) at += mp_mosaic_op_segment(op, i, 0);
+  return at < op->num_operands ? op->operands[at] : NULL;
+}
+
+mp_mosaic_awaited_t mp_mosaic_op_awaited(const mp_mosaic_op_t *op) {
+  enum { SOURCE, SOURCE_SEMAPHORE, TARGET, TARGET_SEMAPHORE };  // of wait_dma
+  if (op->code == MP_MOSAIC_WAIT_DMA) {
+    const bool arrives = mp_mosaic_op_int(op, "wait_target", 1) != 0;
+    return (mp_mosaic_awaited_t){
+        mp_mosaic_op_optional(op, arrives ? TARGET_SEMAPHORE : SOURCE_SEMAPHORE),
+        mp_mosaic_op_optional(op, arrives ? TARGET : SOURCE)};
+  }
+  if (op->code != MP_MOSAIC_WAIT_DMA2 || op->num_operands < 3) return (mp_mosaic_awaited_t){0};
+  return (mp_mosaic_awaited_t){op->operands[0], op->operands[2]};
+}
+
 // ---- errors ----
 
 static const mp_mosaic_func_t *mosaic_ir_func_of(const mp_mosaic_op_t *op) {

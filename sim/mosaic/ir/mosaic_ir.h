@@ -245,6 +245,17 @@ static inline const mp_mosaic_attr_t *mp_mosaic_op_attr(const mp_mosaic_op_t *op
 }
 // An integer or boolean; the list of an INTS attribute (or of an ARRAY of INT).
 int64_t mp_mosaic_op_int(const mp_mosaic_op_t *op, const char *name, int64_t when_absent);
+// How many operands are in a segment of operandSegmentSizes.
+uint32_t mp_mosaic_op_segment(const mp_mosaic_op_t *op, uint32_t index, uint32_t when_absent);
+// The operand in a segment of at most one; NULL: it is empty, or absent.
+mp_mosaic_value_t *mp_mosaic_op_optional(const mp_mosaic_op_t *op, uint32_t index);
+
+// What tpu.wait_dma and tpu.wait_dma2 wait for: the bytes of `view` at a semaphore of this device.
+typedef struct {
+  mp_mosaic_value_t *semaphore, *view;
+} mp_mosaic_awaited_t;
+// For other ops, and for ops that are not verified, both may be NULL.
+mp_mosaic_awaited_t mp_mosaic_op_awaited(const mp_mosaic_op_t *op);
 // Makes an error about an op: "<message> [tpu.matmul, kernel.py:12:7 (flash)]".
 MP_NODISCARD MP_PRINTF(3, 4) mp_status_t
     mp_mosaic_op_error(const mp_mosaic_op_t *op, mp_status_code_t code, const char *format, ...);

@@ -25,7 +25,7 @@ static mp_status_t mosaic_verify_async_copy(const mp_mosaic_op_t *op, uint32_t f
 }
 
 // Source, its semaphore, target, its semaphore, device, core, subcore.
-static mp_status_t mosaic_verify_async_enqueue(const mp_mosaic_op_t *op) {
+static mp_status_t mosaic_verify_async_dma(const mp_mosaic_op_t *op) {
   uint32_t sizes[7] = {0}, at = 1;
   MP_RETURN_IF_ERROR(mp_mosaic_segments(op, 7, 0, 1u << 0 | 1u << 2, sizes));
   if (sizes[1] == 1) MP_RETURN_IF_ERROR(mosaic_verify_async_semaphore(op, at++, false));
@@ -35,8 +35,22 @@ static mp_status_t mosaic_verify_async_enqueue(const mp_mosaic_op_t *op) {
   return mp_mosaic_check_indices(op, at, op->num_operands - at);
 }
 
-// Semaphore, source, target, device, core.
+// The operands of the DMA. The attribute says whether its arrival is waited for, or the end of its
+// reads.
 static mp_status_t mosaic_verify_async_wait(const mp_mosaic_op_t *op) {
+  MP_RETURN_IF_ERROR(mosaic_verify_async_dma(op));
+  const mp_mosaic_attr_t *which = mp_mosaic_op_attr(op, "wait_target");
+  MP_MOSAIC_CHECK(op, which != NULL && which->kind == MP_MOSAIC_BOOL,
+                  "the attribute 'wait_target' is missing");
+  const mp_mosaic_value_t *semaphore = mp_mosaic_op_awaited(op).semaphore;
+  MP_MOSAIC_CHECK(op, semaphore != NULL, "it has no semaphore for what it waits for");
+  MP_MOSAIC_CHECK(op, semaphore->type->element == MP_MOSAIC_DMA_SEMAPHORE,
+                  "it waits at a semaphore that is not one of DMAs");
+  return NULL;
+}
+
+// Semaphore, source, target, device, core.
+static mp_status_t mosaic_verify_async_wait2(const mp_mosaic_op_t *op) {
   uint32_t sizes[5] = {0};
   MP_RETURN_IF_ERROR(mp_mosaic_segments(op, 5, 0, 7, sizes));
   MP_RETURN_IF_ERROR(mosaic_verify_async_semaphore(op, 0, true));
@@ -92,9 +106,11 @@ static mp_status_t mosaic_verify_async_message(const mp_mosaic_op_t *op) {
 mp_mosaic_check_t mp_mosaic_check_async(mp_mosaic_opcode_t code) {
   switch (code) {
     case MP_MOSAIC_ENQUEUE_DMA:
-      return mosaic_verify_async_enqueue;
-    case MP_MOSAIC_WAIT_DMA2:
+      return mosaic_verify_async_dma;
+    case MP_MOSAIC_WAIT_DMA:
       return mosaic_verify_async_wait;
+    case MP_MOSAIC_WAIT_DMA2:
+      return mosaic_verify_async_wait2;
     case MP_MOSAIC_SEM_SIGNAL:
       return mosaic_verify_async_signal;
     case MP_MOSAIC_SEM_WAIT:

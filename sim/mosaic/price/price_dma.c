@@ -51,15 +51,6 @@ static mp_price_semaphore_t *price_dma_semaphore(mp_price_walk_t *walk,
   return made;
 }
 
-// Operand i of an op with optional operands; NULL: it has none.
-static const mp_mosaic_value_t *price_dma_operand(const mp_mosaic_op_t *op, uint32_t i) {
-  const mp_mosaic_attr_t *attr = mp_mosaic_op_attr(op, "operandSegmentSizes");
-  uint32_t at = 0;
-  if (attr == NULL || attr->kind != MP_MOSAIC_INTS || i >= attr->ints.count) return NULL;
-  for (uint32_t k = 0; k < i; ++k) at += (uint32_t)attr->ints.values[k];
-  return attr->ints.values[i] == 1 && at < op->num_operands ? op->operands[at] : NULL;
-}
-
 static const mp_price_view_t *price_dma_view(const mp_price_func_t *func,
                                              const mp_mosaic_value_t *value) {
   return value == NULL ? NULL : func->slots[value->id].view;
@@ -68,8 +59,8 @@ static const mp_price_view_t *price_dma_view(const mp_price_func_t *func,
 static void price_dma_enqueue(mp_price_walk_t *walk, mp_price_func_t *func,
                               const mp_mosaic_op_t *op) {
   enum { SOURCE, SOURCE_SEMAPHORE, TARGET, TARGET_SEMAPHORE };
-  const mp_mosaic_value_t *source = price_dma_operand(op, SOURCE);
-  const mp_mosaic_value_t *target = price_dma_operand(op, TARGET);
+  const mp_mosaic_value_t *source = mp_mosaic_op_optional(op, SOURCE);
+  const mp_mosaic_value_t *target = mp_mosaic_op_optional(op, TARGET);
   if (source == NULL || target == NULL) return;
   const double bytes = price_dma_bytes(walk, source->type, price_dma_view(func, source));
   double done = walk->now;
@@ -79,7 +70,7 @@ static void price_dma_enqueue(mp_price_walk_t *walk, mp_price_func_t *func,
     walk->copies += 1;
   }
   for (uint32_t i = SOURCE_SEMAPHORE; i <= TARGET_SEMAPHORE; i += 2) {
-    const mp_mosaic_value_t *value = price_dma_operand(op, i);
+    const mp_mosaic_value_t *value = mp_mosaic_op_optional(op, i);
     if (value == NULL) continue;
     mp_price_semaphore_t *semaphore = price_dma_semaphore(walk, price_dma_view(func, value));
     semaphore->done = fmax(semaphore->done, done);
@@ -91,9 +82,10 @@ void mp_price_async(mp_price_walk_t *walk, mp_price_func_t *func, const mp_mosai
   for (uint32_t i = 0; i < op->num_results; ++i) func->slots[op->results[i].id].is_known = false;
   if (op->code == MP_MOSAIC_ENQUEUE_DMA) {
     price_dma_enqueue(walk, func, op);
-  } else if (op->code == MP_MOSAIC_WAIT_DMA2 || op->code == MP_MOSAIC_WAIT_DMA ||
-             op->code == MP_MOSAIC_SEM_WAIT) {
-    const mp_price_view_t *view = price_dma_view(func, op->operands[0]);
-    mp_price_wait(walk, price_dma_semaphore(walk, view)->done);
+    return;
   }
+  const mp_mosaic_value_t *semaphore =
+      op->code == MP_MOSAIC_SEM_WAIT ? op->operands[0] : mp_mosaic_op_awaited(op).semaphore;
+  if (semaphore == NULL) return;
+  mp_price_wait(walk, price_dma_semaphore(walk, price_dma_view(func, semaphore))->done);
 }

@@ -59,17 +59,11 @@ static mp_status_t price_scalar_new_view(mp_price_walk_t *walk, mp_price_func_t 
   return NULL;
 }
 
-static uint32_t price_scalar_segment(const mp_mosaic_op_t *op, uint32_t index) {
-  const mp_mosaic_attr_t *attr = mp_mosaic_op_attr(op, "operandSegmentSizes");
-  if (attr == NULL || attr->kind != MP_MOSAIC_INTS || index >= attr->ints.count) return 0;
-  return (uint32_t)attr->ints.values[index];
-}
-
 // base, an index for each dimension, sizes of dynamic dimensions.
 static void price_scalar_slice(const mp_price_func_t *func, const mp_mosaic_op_t *op,
                                const mp_price_view_t *base, mp_price_view_t *out) {
   const mp_mosaic_type_t *type = op->results[0].type;
-  const uint32_t num_indices = price_scalar_segment(op, 1);
+  const uint32_t num_indices = mp_mosaic_op_segment(op, 1, 0);
   uint32_t dynamic = 1 + num_indices;
   *out = *base;
   for (uint32_t d = 0; d < base->rank && d < num_indices && d < type->rank; ++d) {

@@ -232,6 +232,39 @@ static void test_dma(void **state) {
   free(y);
 }
 
+// The form that JAX 0.12 writes: the DMA's operands, and whether its arrival is waited for.
+#define WAIT_FOR(what, semaphores, operands, types)                                  \
+  OP "tpu.wait_dma\"(" operands ") {operandSegmentSizes = array<i32: 1, " semaphores \
+     ", 0, 0>, wait_target = " what "} : (" types ") -> ()\n"
+#define PARTS        HBM("8x128") ", " VMEM("8x128")
+#define WAIT_ARRIVAL WAIT_FOR("true", "0, 1, 1", "%part, %y, %s", PARTS ", " SEMAPHORE)
+#define WAIT_READ(what) \
+  WAIT_FOR(what, "1, 1, 0", "%part, %s, %y", HBM("8x128") ", " SEMAPHORE ", " VMEM("8x128"))
+
+static void test_wait_for_arrival(void **state) {
+  (void)state;
+  float *y = NULL;
+  assert_ok(run_dma(DMA_MODULE("16", ENQUEUE WAIT_ARRIVAL), &y));
+  for (int i = 0; i < 1024; ++i) assert_true(y[i] == (float)((16 * 128 + i) % 1000));
+  free(y);
+  assert_status(run_dma(DMA_MODULE("25", WAIT_ARRIVAL), &y), MP_FAILED_PRECONDITION,
+                "it is 0, and the wait is for 4096");
+  free(y);
+  assert_status(run_dma(DMA_MODULE("16", ENQUEUE WAIT_ARRIVAL WAIT_READ("false")), &y),
+                MP_FAILED_PRECONDITION, "tpu.wait_dma");
+  free(y);
+}
+
+static void test_wait_needs_semaphore(void **state) {
+  (void)state;
+  const char *text = DMA_MODULE("16", ENQUEUE WAIT_READ("true"));
+  mp_mosaic_module_t *module = NULL;
+  assert_ok(mp_mosaic_read(text, strlen(text), &module));
+  assert_status(mp_mosaic_verify(module), MP_INVALID_ARGUMENT,
+                "it has no semaphore for what it waits for");
+  mp_mosaic_module_release(module);
+}
+
 // ---- results that are computed where they are stored ----
 
 #define NUMBERS(lhs, rhs, order)                                               \
@@ -303,10 +336,16 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blocks),    cmocka_unit_test(test_block_outside),
-      cmocka_unit_test(test_carries),   cmocka_unit_test(test_loop),
-      cmocka_unit_test(test_dma),       cmocka_unit_test(test_store_early),
-      cmocka_unit_test(test_unset),     cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_block_outside),
+      cmocka_unit_test(test_carries),
+      cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_dma),
+      cmocka_unit_test(test_wait_for_arrival),
+      cmocka_unit_test(test_wait_needs_semaphore),
+      cmocka_unit_test(test_store_early),
+      cmocka_unit_test(test_unset),
+      cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_functions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
