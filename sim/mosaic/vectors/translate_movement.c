@@ -109,20 +109,35 @@ static bool translate_movement_is_dim(int64_t dim, const mp_type_t *type) {
   return dim >= 0 && dim < (int64_t)type->rank;
 }
 
-static mp_value_t *translate_movement_concatenate(const mp_translate_t *t) {
-  const int64_t dim = mp_mosaic_op_int(t->op, "dimension", -1);
-  if (!translate_movement_is_dim(dim, t->type) || t->op->num_operands == 0) return NULL;
-  return mp_shlo_concatenate(t->hlo, t->in, t->op->num_operands, dim);
+// x by x: a broadcast, which fuses, in a dimension of its own before the repeated one.
+static mp_value_t *translate_movement_copies(const mp_translate_t *t, int64_t dim, int64_t times) {
+  const mp_type_t *x = t->in[0]->type;
+  if (!translate_movement_is_dim(dim, x) || times < 1 || x->rank == MP_MAX_RANK) return NULL;
+  int64_t dims[MP_MAX_RANK], positions[MP_MAX_RANK];
+  for (uint32_t d = 0; d < x->rank; ++d) {
+    positions[d] = d + (d >= dim ? 1 : 0);
+    dims[positions[d]] = x->dims[d];
+  }
+  dims[dim] = times;
+  const mp_type_t *apart = mp_shlo_type(t->hlo, x->dtype, dims, x->rank + 1);
+  if (apart == NULL) return NULL;
+  mp_value_t *copies = mp_shlo_broadcast(t->hlo, t->in[0], apart, positions);
+  return mp_shlo_reshape(t->hlo, copies, t->type->dims, t->type->rank);
 }
 
 static mp_value_t *translate_movement_repeat(const mp_translate_t *t) {
-  enum { MOST = 1024 };
-  mp_value_t *copies[MOST];
+  return translate_movement_copies(t, mp_mosaic_op_int(t->op, "dimension", -1),
+                                   mp_mosaic_op_int(t->op, "times", 0));
+}
+
+static mp_value_t *translate_movement_concatenate(const mp_translate_t *t) {
   const int64_t dim = mp_mosaic_op_int(t->op, "dimension", -1);
-  const int64_t times = mp_mosaic_op_int(t->op, "times", 0);
-  if (!translate_movement_is_dim(dim, t->type) || times < 1 || times > MOST) return NULL;
-  for (int64_t i = 0; i < times; ++i) copies[i] = t->in[0];
-  return mp_shlo_concatenate(t->hlo, copies, (uint32_t)times, dim);
+  const uint32_t count = t->op->num_operands;
+  if (!translate_movement_is_dim(dim, t->type) || count == 0) return NULL;
+  uint32_t alike = 1;  // jnp.tile() repeats one value
+  while (alike < count && t->in[alike] == t->in[0]) ++alike;
+  if (alike == count && count > 1) return translate_movement_copies(t, dim, count);
+  return mp_shlo_concatenate(t->hlo, t->in, count, dim);
 }
 
 // Counts along the listed dimensions, of which the last one is the innermost.
