@@ -31,6 +31,7 @@ LIMIT_SECONDS = 60  # a rank that runs for longer hangs
 PROMPT_SECONDS = 2
 STAY_SECONDS = 3  # after an error: the end of a survivor must not be what others report
 FOLDER = pathlib.Path(sys.argv[1])
+FOLDER.mkdir(parents=True, exist_ok=True)
 
 
 def train(kind: str) -> None:
