@@ -29,7 +29,8 @@ enum { MP_MOSAIC_MOST_ARRAYS = 256 };
 // Elements may be seen as another type than they are stored as (tpu.memref_bitcast). Then an
 // element consists of `pack` stored ones, which are `pack_step` bytes apart, the lowest bits first;
 // or `split` elements along dimension `split_dim` are the parts of one stored element, each of
-// `element` bytes.
+// `element` bytes. Groups of `split` elements that follow at another distance than the groups do,
+// as a row of 256 seen as two rows of 128 (tpu.memref_reshape), are such parts, too.
 typedef struct {
   char *base;  // of the first element
   uint32_t rank;
@@ -40,6 +41,7 @@ typedef struct {
   uint32_t phase;  // split: the number of the first element in its stored one
   uint32_t root;   // the argument of which it is a part; NONE, BARRIER: none
   int64_t pack_step;
+  int64_t split_step;  // bytes between the parts of a stored element
   int64_t dims[MP_MOSAIC_MAX_RANK];
   int64_t strides[MP_MOSAIC_MAX_RANK];  // bytes; split_dim: of stored elements
 } mp_mosaic_view_t;

@@ -52,7 +52,7 @@ static void mosaic_step_set(mp_mosaic_state_t *state, const mp_mosaic_view_t *wh
 }
 
 static char *mosaic_step_element(const mp_mosaic_view_t *view) {
-  return view->base + (view->split != 1 ? (int64_t)view->phase * view->element : 0);
+  return view->base + (view->split != 1 ? view->phase * view->split_step : 0);
 }
 
 // ---- loads and stores ----

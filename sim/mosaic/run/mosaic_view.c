@@ -89,7 +89,7 @@ static void mosaic_view_keep_dim(const mp_mosaic_view_t *view, uint32_t d, mp_mo
 // A split dimension of one element goes: the view has single parts of stored elements then.
 static void mosaic_view_drop_dim(const mp_mosaic_view_t *view, uint32_t d, mp_mosaic_view_t *out) {
   if (view->split == 1 || d != view->split_dim) return;
-  out->base += (int64_t)view->phase * view->element;
+  out->base += view->phase * view->split_step;
   out->split = 1;
   out->phase = 0;
 }
@@ -135,8 +135,8 @@ mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, const mp_mosaic
   out.element = to;
   out.dims[d] = type->dims[d];
   if (view->split != 1) {
-    if (to != from * view->split || view->split_dim != d || view->phase != 0 ||
-        out.dims[d] * view->split != view->dims[d]) {
+    if (to != from * view->split || view->split_step != from || view->split_dim != d ||
+        view->phase != 0 || out.dims[d] * view->split != view->dims[d]) {
       return mosaic_view_refuse_bitcast();
     }
     out.split = 1;
@@ -153,6 +153,7 @@ mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, const mp_mosaic
     out.strides[d] = view->pack_step;
   } else if (to < from && view->pack == 1) {
     out.split = from / to;
+    out.split_step = to;
     out.split_dim = d;
     out.phase = 0;
   } else {
@@ -195,7 +196,7 @@ static mp_status_t mosaic_view_box_dim(const mp_mosaic_view_t *view, const mp_mo
   }
   const int64_t stride = view->strides[d];
   mosaic_view_box_add(out, view->dims[d] / split, own != 1 ? stride : stride * split);
-  mosaic_view_box_add(out, split, own != 1 ? view->element : stride);
+  mosaic_view_box_add(out, split, own != 1 ? view->split_step : stride);
   return NULL;
 }
 
@@ -364,7 +365,7 @@ mp_status_t mp_mosaic_view_walk(const mp_mosaic_view_t *view, const uint8_t *mas
   int64_t count = 1;
   if (mp_mosaic_view_count(view) == 0) return NULL;
   if (view->split != 1 && mp_mosaic_view_count(view) == 1) {
-    return see(context, view->base + (int64_t)view->phase * view->element, view->element);
+    return see(context, view->base + view->phase * view->split_step, view->element);
   }
   MP_RETURN_IF_ERROR(mosaic_view_box(view, view, &box));
   const size_t bytes = mask == NULL ? mosaic_view_piece(&box) : box.element;

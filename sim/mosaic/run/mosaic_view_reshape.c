@@ -1,8 +1,9 @@
 // Memrefs of other shapes.
 //
 // Dimensions are compared in groups of equally many elements, from the outermost on. In each group
-// the elements must lie at one distance. Where stored elements are seen in parts (`split`), the
-// dimension of parts stays the innermost one of its group.
+// the elements must lie at one distance, or at two: rows of 256 words with gaps between them become
+// rows of 128 in pairs, which are the parts (`split`) of a dimension. Where a memref has parts
+// already, the dimension of parts stays the innermost one of its group.
 #include "sim/mosaic/run/mosaic_view.h"
 
 // Dimensions that can be seen as one: [begin, end) of `view`, whose elements lie at one distance.
@@ -23,6 +24,15 @@ static int64_t mosaic_view_reshape_inner_stride(const mp_mosaic_view_t *view, ui
     if (view->dims[d] != 1) return view->strides[d];
   }
   return view->element;
+}
+
+// The distance between elements of the dimensions [begin, end) is `stride`.
+static void mosaic_view_reshape_follow(mp_mosaic_view_t *out, uint32_t begin, uint32_t end,
+                                       int64_t stride) {
+  for (uint32_t d = end; d-- > begin;) {
+    out->strides[d] = stride;
+    stride *= out->dims[d];
+  }
 }
 
 // ---- a group with the dimension of parts ----
@@ -65,6 +75,50 @@ static bool mosaic_view_reshape_split(const mp_mosaic_view_t *view, uint32_t beg
   return true;
 }
 
+// ---- a group at two distances ----
+
+// The outermost dimension from which on [.., end) can be seen as one, and their elements.
+static uint32_t mosaic_view_reshape_inner_run(const mp_mosaic_view_t *view, uint32_t begin,
+                                              uint32_t end, int64_t *out_size) {
+  uint32_t inner = end;
+  *out_size = 1;
+  while (inner > begin && mosaic_view_reshape_is_run(view, inner - 1, end)) {
+    *out_size *= view->dims[--inner];
+  }
+  return inner;
+}
+
+// The inner dimensions of `view` are divided by those of `out`, of which the next one gets parts.
+static bool mosaic_view_reshape_fold(const mp_mosaic_view_t *view, uint32_t begin, uint32_t end,
+                                     mp_mosaic_view_t *out, uint32_t to_begin, uint32_t to_end) {
+  int64_t left = 0;
+  const uint32_t inner = mosaic_view_reshape_inner_run(view, begin, end, &left);
+  if (out->split != 1 || !mosaic_view_reshape_is_run(view, begin, inner)) return false;
+  int64_t step = mosaic_view_reshape_inner_stride(view, inner, end);
+  const int64_t stride = mosaic_view_reshape_inner_stride(view, begin, inner);
+  uint32_t d = to_end;
+  for (; d > to_begin && out->dims[d - 1] > 0 && left % out->dims[d - 1] == 0; --d) {
+    out->strides[d - 1] = step;
+    step *= out->dims[d - 1];
+    left /= out->dims[d - 1];
+  }
+  if (left == 1) {
+    mosaic_view_reshape_follow(out, to_begin, d, stride);
+    return true;
+  }
+  if (d == to_begin || out->dims[d - 1] <= 0 || left <= 0 || out->dims[d - 1] % left != 0 ||
+      left > UINT32_MAX) {
+    return false;
+  }
+  out->split = (uint32_t)left;
+  out->split_step = step;
+  out->split_dim = d - 1;
+  out->phase = 0;
+  out->strides[d - 1] = stride;
+  mosaic_view_reshape_follow(out, to_begin, d - 1, stride * (out->dims[d - 1] / left));
+  return true;
+}
+
 // ---- ----
 
 static mp_status_t mosaic_view_reshape_refuse(void) {
@@ -86,12 +140,13 @@ static mp_status_t mosaic_view_reshape_group(const mp_mosaic_view_t *view, uint3
                ? NULL
                : mosaic_view_reshape_refuse();
   }
-  if (!mosaic_view_reshape_is_run(view, begin, end)) return mosaic_view_reshape_refuse();
-  int64_t stride = mosaic_view_reshape_inner_stride(view, begin, end);
-  for (uint32_t d = to_end; d-- > to_begin;) {
-    out->strides[d] = stride;
-    stride *= out->dims[d];
+  if (!mosaic_view_reshape_is_run(view, begin, end)) {
+    return mosaic_view_reshape_fold(view, begin, end, out, to_begin, to_end)
+               ? NULL
+               : mosaic_view_reshape_refuse();
   }
+  mosaic_view_reshape_follow(out, to_begin, to_end,
+                             mosaic_view_reshape_inner_stride(view, begin, end));
   return NULL;
 }
 

@@ -1,4 +1,4 @@
-// DMAs of Mosaic kernels between memory that is seen as other element types.
+// DMAs of Mosaic kernels between memory that is seen as other element types, and in other shapes.
 #include <stdlib.h>
 
 #include "tests/unit/mosaic/mosaic_bench.h"
@@ -59,7 +59,89 @@ static void test_bitcast_dma(void **state) {
             false);
 }
 
+// ---- words in other shapes ----
+
+#define WIDE_HALVES "8x256xi16"
+#define WIDE_WORDS  "4x256xi32"
+#define NARROW      "8x128xi32"
+#define RESHAPE(name, of, from, to) \
+  name " = " OP "tpu.memref_reshape\"(" of ") : (" ANY(from) ") -> " ANY(to) "\n"
+
+static mp_status_t run_rows(const char *text, const uint16_t *x, uint32_t *y) {
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_S16, 8, 256);
+  bench_result(&bench, MP_DTYPE_S32, 8, 128);
+  assert_ok(bench_compile(&bench, text));
+  mp_status_t status = bench_run(&bench, (const void *[]){x}, (void *[]){y});
+  bench_end(&bench);
+  return status;
+}
+
+// Words of two rows of halves, 256 a row, which are seen as two rows of 128.
+static void test_bitcast_rows(void **state) {
+  (void)state;
+  uint16_t *x = aligned_alloc(64, 4096);
+  uint32_t *y = aligned_alloc(64, 4096);
+  for (int i = 0; i < 2048; ++i) x[i] = (uint16_t)(i * 7 + 3);
+  memset(y, 0, 4096);
+  assert_ok(run_rows(BITCAST_DMA(WIDE_HALVES, NARROW,
+                                 BITCAST("%w", "%x", WIDE_HALVES, WIDE_WORDS)
+                                     RESHAPE("%b", "%w", WIDE_WORDS, NARROW),
+                                 "%b", "%y", NARROW),
+                     x, y));
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 256; ++j) {
+      const uint32_t low = x[2 * i * 256 + j], high = x[(2 * i + 1) * 256 + j];
+      assert_int_equal(y[i * 256 + j], low | high << 16);
+    }
+  }
+  free(x);
+  free(y);
+}
+
+// The new rows need not divide the old ones in one dimension alone: 4x256 as 2x4x2x64.
+static void test_bitcast_rows_outer(void **state) {
+  (void)state;
+  uint16_t *x = aligned_alloc(64, 4096);
+  uint32_t *y = aligned_alloc(64, 4096);
+  for (int i = 0; i < 2048; ++i) x[i] = (uint16_t)(i * 5 + 1);
+  memset(y, 0, 4096);
+  assert_ok(run_rows(BITCAST_DMA(WIDE_HALVES, NARROW,
+                                 BITCAST("%w", "%x", WIDE_HALVES, WIDE_WORDS)
+                                     RESHAPE("%b", "%w", WIDE_WORDS, "2x4x2x64xi32")
+                                         RESHAPE("%c", "%y", NARROW, "2x4x2x64xi32"),
+                                 "%b", "%c", "2x4x2x64xi32"),
+                     x, y));
+  for (int i = 0; i < 1024; ++i) {
+    const int row = i / 256 * 512 + i % 256;
+    assert_int_equal(y[i], x[row] | (uint32_t)x[row + 256] << 16);
+  }
+  free(x);
+  free(y);
+}
+
+// Rows that became pairs of parts do not become rows of 256 again.
+static void test_bitcast_rows_refused(void **state) {
+  (void)state;
+  uint16_t *x = aligned_alloc(64, 4096);
+  uint32_t *y = aligned_alloc(64, 4096);
+  memset(x, 0, 4096);
+  assert_status(run_rows(BITCAST_DMA(WIDE_HALVES, NARROW,
+                                     BITCAST("%w", "%x", WIDE_HALVES, WIDE_WORDS)
+                                         RESHAPE("%p", "%w", WIDE_WORDS, NARROW)
+                                             RESHAPE("%b", "%p", NARROW, WIDE_WORDS)
+                                                 RESHAPE("%c", "%y", NARROW, WIDE_WORDS),
+                                     "%b", "%c", WIDE_WORDS),
+                         x, y),
+                MP_UNIMPLEMENTED, "not evenly spaced");
+  free(x);
+  free(y);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bitcast_dma)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_bitcast_dma), cmocka_unit_test(test_bitcast_rows),
+      cmocka_unit_test(test_bitcast_rows_outer), cmocka_unit_test(test_bitcast_rows_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
