@@ -13,6 +13,7 @@ import time
 
 import case
 import jax
+from jax._src.pallas.mosaic import error_handling
 import numpy as np
 
 
@@ -24,7 +25,7 @@ def run(folder: pathlib.Path):
   started = time.time()
   try:
     found = [np.asarray(value) for value in _call(exported, args)]
-  except jax.errors.JaxRuntimeError as error:
+  except (jax.errors.JaxRuntimeError, error_handling.MosaicError) as error:
     said = " ".join(str(error).split())
     return ("refused" if said.startswith(("UNIMPLEMENTED", "INVALID_ARGUMENT")) else "failed"), said
   seconds = time.time() - started

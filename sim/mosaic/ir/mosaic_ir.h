@@ -259,6 +259,10 @@ mp_mosaic_awaited_t mp_mosaic_op_awaited(const mp_mosaic_op_t *op);
 // Makes an error about an op: "<message> [tpu.matmul, kernel.py:12:7 (flash)]".
 MP_NODISCARD MP_PRINTF(3, 4) mp_status_t
     mp_mosaic_op_error(const mp_mosaic_op_t *op, mp_status_code_t code, const char *format, ...);
+// The same of an op that a TPU's compiler refuses: UNIMPLEMENTED. The message has "Mosaic" in it;
+// with the line of the location that is added, JAX raises a MosaicError.
+MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
+    mp_mosaic_op_refused(const mp_mosaic_op_t *op, const char *format, ...);
 
 // Checks a module that a reader has made: numbers of operands, results and regions, types of
 // operands, attributes that an op needs, that each block ends in the op that its parent asks for.

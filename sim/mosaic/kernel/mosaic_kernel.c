@@ -142,9 +142,9 @@ static mp_status_t mosaic_kernel_compile(mp_mosaic_maker_t *maker) {
   maker->num_scratch = mosaic_kernel_count(maker->func, "scratch_operands");
   MP_RETURN_IF_ERROR(mp_mosaic_compile_func(c, maker->func, &kernel->main));
   MP_RETURN_IF_ERROR(mp_mosaic_make_windows(maker));
+  MP_RETURN_IF_ERROR(mp_mosaic_make_types(maker));
   if (maker->target->checks) {
     MP_RETURN_IF_ERROR(mp_mosaic_make_shapes(maker));
-    MP_RETURN_IF_ERROR(mp_mosaic_make_types(maker));
     MP_RETURN_IF_ERROR(mp_mosaic_make_names(maker));
   }
   MP_RETURN_IF_ERROR(mosaic_kernel_set_program(maker));

@@ -12,6 +12,9 @@ typedef enum {
   USE_MATMUL = 32,   // an operand of a matmul
 } use_t;
 
+// What the compiler says of sums.
+#define REFUSED_ADD " (Not implemented: Only vector<i16> and vector<i32> are supported)"
+
 static use_t mosaic_make_types_use(const mp_mosaic_op_t *op) {
   switch (op->code) {
     case MP_MOSAIC_ADDI:
@@ -58,15 +61,17 @@ static mp_status_t mosaic_make_types_value(const mp_mosaic_maker_t *maker, const
   const mp_mosaic_type_t *type = value->type;
   if (type->kind != MP_MOSAIC_VECTOR) return NULL;
   if ((mosaic_make_types_refused(maker->target, type->dtype) & (uint32_t)use) == 0) return NULL;
-  return mp_mosaic_op_error(op, MP_UNIMPLEMENTED,
-                            "Mosaic function '%s': a TPU's compiler refuses this op on vectors of "
-                            "%s; convert them first",
-                            maker->kernel->name, mp_dtype_name(type->dtype));
+  return mp_mosaic_op_refused(
+      op,
+      "Mosaic function '%s': a TPU's compiler refuses this op on vectors of "
+      "%s; convert them first%s",
+      maker->kernel->name, mp_dtype_name(type->dtype), use != USE_ADD ? "" : REFUSED_ADD);
 }
 
 static mp_status_t mosaic_make_types_block(const mp_mosaic_maker_t *maker,
                                            const mp_mosaic_block_t *block) {
   for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) {
+    MP_RETURN_IF_ERROR(mp_mosaic_make_scalars(maker, op));
     const use_t use = mosaic_make_types_use(op);
     for (uint32_t i = 0; use != 0 && i < op->num_operands; ++i) {
       MP_RETURN_IF_ERROR(mosaic_make_types_value(maker, op, use, op->operands[i]));
@@ -83,5 +88,9 @@ static mp_status_t mosaic_make_types_block(const mp_mosaic_maker_t *maker,
 }
 
 mp_status_t mp_mosaic_make_types(const mp_mosaic_maker_t *maker) {
-  return mosaic_make_types_block(maker, maker->func->body);
+  const mp_mosaic_func_t *func = maker->compiler->module->funcs.first;
+  for (; func != NULL; func = func->next) {
+    MP_RETURN_IF_ERROR(mosaic_make_types_block(maker, func->body));
+  }
+  return NULL;
 }

@@ -27,6 +27,9 @@ MP_NODISCARD MP_PRINTF(2, 3) mp_status_t
 MP_NODISCARD mp_status_t mp_mosaic_make_shapes(const mp_mosaic_maker_t *maker);
 // Whether it accepts the element types of ops: UNIMPLEMENTED.
 MP_NODISCARD mp_status_t mp_mosaic_make_types(const mp_mosaic_maker_t *maker);
+// The same of an op's scalars.
+MP_NODISCARD mp_status_t mp_mosaic_make_scalars(const mp_mosaic_maker_t *maker,
+                                                const mp_mosaic_op_t *op);
 // Names the arguments for checks.
 MP_NODISCARD mp_status_t mp_mosaic_make_names(mp_mosaic_maker_t *maker);
 // Decides which results are unset before the kernel, or block by block.

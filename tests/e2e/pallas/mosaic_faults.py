@@ -644,7 +644,10 @@ def block_of_one_dimension(bad):
 # ---- types ----
 
 
-@fault(r"refuses this op on vectors of i8; .*arith.addi, .*mosaic_faults.py:\d+")
+REFUSED = "^MosaicError: .*refuses this op on"
+
+
+@fault(rf"{REFUSED} vectors of i8; .*Only vector<i16> and vector<i32> are supported.*arith.addi, .*mosaic_faults.py:\d+")
 def sum_of_bytes(bad):
   def body(x, o):
     value = x[...].astype(jnp.int8)
@@ -652,12 +655,66 @@ def sum_of_bytes(bad):
   return call(body, in_specs=pl.BlockSpec())
 
 
-@fault("refuses this op on vectors of f16; .*load")
+@fault(f"{REFUSED} vectors of f16; .*load")
 def half_floats(bad):
   def body(x, o):
     o[...] = x[...].astype(jnp.float32)
   dtype = jnp.float16 if bad else jnp.bfloat16
   return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32)), (jnp.ones((16, 128), dtype),)
+
+
+def scalars(body, x, results=jnp.int32):
+  """The kernel of a few scalars, and these."""
+  smem = pl.BlockSpec(memory_space=pltpu.SMEM)
+  return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((1,), results), in_specs=[smem], out_specs=smem), (x,)
+
+
+@fault(rf"{REFUSED} scalars of i8; .*Only i32 arith.muli is supported.*arith.muli, .*mosaic_faults.py:\d+")
+def product_of_scalar_bytes(bad):
+  def body(x, o):
+    wide = (lambda n: n) if bad else (lambda n: n.astype(jnp.int32))
+    o[0] = (wide(x[0]) * wide(x[1])).astype(jnp.int32)
+  return scalars(body, np.arange(2, 4, dtype=np.int8))
+
+
+@fault(f"{REFUSED} scalars of i16; .*Only i1 and i32 scalars are supported.*arith.andi")
+def bits_of_scalar_words(bad):
+  def body(x, o):
+    wide = (lambda n: n) if bad else (lambda n: n.astype(jnp.int32))
+    o[0] = (wide(x[0]) & wide(x[1])).astype(jnp.int32)
+  return scalars(body, np.arange(2, 4, dtype=np.int16))
+
+
+@fault(f"{REFUSED} scalars of i8; .*failed to legalize operation 'arith.select'")
+def choice_of_scalar_bytes(bad):
+  def body(x, o):
+    wide = (lambda n: n) if bad else (lambda n: n.astype(jnp.int32))
+    o[0] = jnp.where(x[0].astype(jnp.int32) > 1, wide(x[0]), wide(x[1])).astype(jnp.int32)
+  return scalars(body, np.arange(2, 4, dtype=np.int8))
+
+
+@fault(f"{REFUSED} scalars of bf16; .*failed to legalize operation 'arith.addf'")
+def sum_of_scalar_bfloat16(bad):
+  def body(x, o):
+    wide = (lambda n: n) if bad else (lambda n: n.astype(jnp.float32))
+    o[0] = (wide(x[0]) + wide(x[1])).astype(jnp.float32)
+  return scalars(body, jnp.arange(2, 4, dtype=jnp.bfloat16), jnp.float32)
+
+
+@fault(f"{REFUSED} scalars of bf16; .*failed to legalize operation 'scf.for'")
+def loop_of_scalar_bfloat16(bad):
+  def body(x, o):
+    wide = (lambda n: n) if bad else (lambda n: n.astype(jnp.float32))
+    o[0] = jax.lax.fori_loop(0, x[0].astype(jnp.int32), lambda i, last: wide(x[i]), wide(x[0])).astype(jnp.float32)
+  return scalars(body, jnp.arange(1, 4, dtype=jnp.bfloat16), jnp.float32)
+
+
+@fault(f"{REFUSED} scalars of i8; .*Only 32-bit scalar vector.extracts supported")
+def scalar_byte_of_a_block(bad):
+  def body(x, o):
+    o[0] = x[0, 1].astype(jnp.int32) if bad else x[...].astype(jnp.int32)[0, 1]
+  f = pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((1,), jnp.int32), out_specs=pl.BlockSpec(memory_space=pltpu.SMEM))
+  return f, (np.ones((32, 128), np.int8),)
 
 
 def say(name, bad) -> str:
