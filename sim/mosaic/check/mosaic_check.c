@@ -22,6 +22,28 @@ static mp_status_t mosaic_check_access(mp_mosaic_check_t *check, const mp_mosaic
   return is_write ? mp_mosaic_check_writes(check, &access) : mp_mosaic_check_reads(check, &access);
 }
 
+// A vector that was loaded from outside of its memory is like memory that nothing has written.
+static bool mosaic_check_is_outside(const mp_mosaic_instruction_t *in,
+                                    const mp_mosaic_state_t *state, size_t *out_bytes) {
+  mp_mosaic_view_t view;
+  if (in->kind != MP_MOSAIC_DO_LOAD || in->value == 0) return false;
+  mp_status_t status = mp_mosaic_step_part(in->u.part, state, &state->views[in->a], &view);
+  const bool is_outside = mp_status_code(status) == MP_OUT_OF_RANGE;
+  mp_status_ignore(status);
+  *out_bytes = mp_dtype_size((mp_dtype_t)in->dtype);
+  for (uint32_t d = 0; d < in->u.part->rank; ++d) *out_bytes *= (size_t)in->u.part->sizes[d];
+  return is_outside;
+}
+
+static void mosaic_check_outside(mp_mosaic_check_t *check, const mp_mosaic_instruction_t *in,
+                                 const mp_mosaic_state_t *state, size_t bytes) {
+  const mp_mosaic_type_t type = {.kind = MP_MOSAIC_VECTOR, .dtype = (mp_dtype_t)in->dtype};
+  const uint32_t arg = state->views[in->a].root;
+  if (mp_mosaic_check_spoils(check, arg))
+    mp_mosaic_unset_otherwise(&type, arg, state->vectors[in->out], bytes);
+  if (!check->spoils) mp_mosaic_check_suspects(check, in, arg);
+}
+
 static mp_status_t mosaic_check_dma(mp_mosaic_check_t *check, const mp_mosaic_instruction_t *in,
                                     const mp_mosaic_state_t *state) {
   const mp_mosaic_access_t source = {.in = in, .view = &state->views[in->a]};
@@ -69,6 +91,11 @@ static mp_status_t mosaic_check_saw(mp_mosaic_watcher_t *watcher, const mp_mosai
   mp_mosaic_check_t *check = (mp_mosaic_check_t *)watcher;
   if (state->peers != NULL) MP_RETURN_IF_ERROR(mp_mosaic_check_take_incoming(check, state));
   if (in->kind == MP_MOSAIC_DO_ALLOCATE) return mosaic_check_allocate(check, in, state);
+  size_t bytes = 0;
+  if (mosaic_check_is_outside(in, state, &bytes)) {
+    mosaic_check_outside(check, in, state, bytes);
+    return NULL;
+  }
   if (check->spoils) return NULL;
   switch (in->kind) {
     case MP_MOSAIC_DO_LOAD_SCALAR:

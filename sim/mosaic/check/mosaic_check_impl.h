@@ -144,6 +144,9 @@ MP_NODISCARD mp_status_t mp_mosaic_check_add_semaphores(mp_mosaic_check_t *check
 
 MP_NODISCARD mp_status_t mp_mosaic_check_add_region(mp_mosaic_check_t *check, char *memory,
                                                     size_t bytes, uint32_t arg);
+// A load of memory of the argument that nothing has written is a suspect.
+void mp_mosaic_check_suspects(mp_mosaic_check_t *check, const mp_mosaic_instruction_t *in,
+                              uint32_t arg);
 // An access reads memory: an error, or a suspect.
 MP_NODISCARD mp_status_t mp_mosaic_check_reads(mp_mosaic_check_t *check,
                                                const mp_mosaic_access_t *access);

@@ -93,8 +93,8 @@ static mp_status_t mosaic_check_unset_read(void *context, char *at, size_t bytes
   return NULL;
 }
 
-static void mosaic_check_unset_suspect(mp_mosaic_check_t *check, const mp_mosaic_instruction_t *in,
-                                       uint32_t arg) {
+void mp_mosaic_check_suspects(mp_mosaic_check_t *check, const mp_mosaic_instruction_t *in,
+                              uint32_t arg) {
   for (uint32_t i = 0; i < check->num_suspects; ++i) {
     if (check->suspects[i].load.in == in && check->suspects[i].arg == arg) return;
   }
@@ -124,7 +124,7 @@ mp_status_t mp_mosaic_check_reads(mp_mosaic_check_t *check, const mp_mosaic_acce
   if (access->in->kind == MP_MOSAIC_DO_LOAD_SCALAR) {
     return mosaic_check_unset_refuse_scalar(check, read.region->arg);
   }
-  mosaic_check_unset_suspect(check, access->in, read.region->arg);
+  mp_mosaic_check_suspects(check, access->in, read.region->arg);
   return NULL;
 }
 

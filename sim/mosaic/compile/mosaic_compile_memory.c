@@ -116,7 +116,9 @@ static mp_status_t mosaic_compile_memory_load(mp_mosaic_compiler_t *c, const mp_
     return mp_mosaic_op_error(op, MP_UNIMPLEMENTED, "loads with a mask are not supported");
   }
   MP_RETURN_IF_ERROR(mosaic_compile_memory_access(c, op, 0, &spec, &in));
-  in.flag = mp_mosaic_may_be_outside(c, &op->results[0]);
+  const bool may_be_outside = mp_mosaic_may_be_outside(c, &op->results[0]);
+  in.flag = is_scalar && may_be_outside;
+  in.value = !is_scalar && may_be_outside;
   MP_RETURN_IF_ERROR(mp_mosaic_new_result(c, &op->results[0], &in.out));
   return mp_mosaic_emit(c, &in);
 }

@@ -170,11 +170,11 @@ MP_NODISCARD mp_status_t mp_mosaic_compile_allocate(mp_mosaic_compiler_t *c,
 
 // ---- mosaic_outside.c ----
 
-// Whether the op is a sum or product of integers that is only an operand of selects, or of others
-// of its kind.
+// Whether the op is a sum or product of integers, or another shape of a vector, that is only an
+// operand of selects, or of others of its kind.
 bool mp_mosaic_only_chosen(const mp_mosaic_frame_t *frame, const mp_mosaic_op_t *op);
 // Whether the value may be MP_MOSAIC_OUTSIDE: a load that is only used so, of an element that is
-// outside of its memref, or a sum or product of one.
+// outside of its memref, or a sum or product of one. A vector is not, but the same holds for it.
 bool mp_mosaic_may_be_outside(const mp_mosaic_compiler_t *c, const mp_mosaic_value_t *value);
 
 // ---- mosaic_compile_async.c ----

@@ -1,7 +1,9 @@
-// Scalars that are loaded in vain.
+// Scalars and vectors that are loaded in vain.
 //
-// JAX evaluates both sides of a `where`. A TPU loads scalars beyond the end of their memory without
-// harm, so this is an error only if such a scalar, or what is computed of it, is chosen.
+// JAX evaluates both sides of a `where`. A TPU loads scalars and vectors beyond the end of their
+// memory without harm: libtpu 0.0.52 checks the bounds of DMAs only. So this is an error only if
+// such a scalar, or what is computed of it, is chosen. Such a vector is like memory that nothing
+// has written.
 #include "sim/mosaic/compile/mosaic_compiler.h"
 
 static bool mosaic_outside_is_integer(const mp_mosaic_value_t *value) {
@@ -15,7 +17,16 @@ static bool mosaic_outside_is_chosen(const mp_mosaic_frame_t *frame,
          frame->uses[value->id] == frame->choices[value->id];
 }
 
+static bool mosaic_outside_is_chosen_vector(const mp_mosaic_frame_t *frame,
+                                            const mp_mosaic_value_t *value) {
+  return value->type->kind == MP_MOSAIC_VECTOR && frame->uses[value->id] != 0 &&
+         frame->uses[value->id] == frame->choices[value->id];
+}
+
 bool mp_mosaic_only_chosen(const mp_mosaic_frame_t *frame, const mp_mosaic_op_t *op) {
+  if (op->code == MP_MOSAIC_SHAPE_CAST) {
+    return mosaic_outside_is_chosen_vector(frame, &op->results[0]);
+  }
   const bool computes =
       op->code == MP_MOSAIC_ADDI || op->code == MP_MOSAIC_SUBI || op->code == MP_MOSAIC_MULI;
   return computes && mosaic_outside_is_chosen(frame, &op->results[0]);
@@ -23,6 +34,8 @@ bool mp_mosaic_only_chosen(const mp_mosaic_frame_t *frame, const mp_mosaic_op_t 
 
 bool mp_mosaic_may_be_outside(const mp_mosaic_compiler_t *c, const mp_mosaic_value_t *value) {
   enum { MOST = 8 };  // sums of sums
+  if (value->type->kind == MP_MOSAIC_VECTOR)
+    return mosaic_outside_is_chosen_vector(c->frame, value);
   const mp_mosaic_value_t *left[MOST] = {value};
   uint32_t count = 1;
   while (count > 0) {

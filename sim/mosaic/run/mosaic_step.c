@@ -69,7 +69,15 @@ static mp_status_t mosaic_step_access(const mp_mosaic_instruction_t *in, mp_mosa
 static mp_status_t mosaic_step_load(const mp_mosaic_program_t *program,
                                     const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state) {
   mp_mosaic_view_t view;
-  MP_RETURN_IF_ERROR(mosaic_step_access(in, state, &view, true));
+  mp_status_t status = mosaic_step_access(in, state, &view, true);
+  if (in->value != 0 && mp_status_code(status) == MP_OUT_OF_RANGE) {
+    mp_status_ignore(status);
+    state->vectors[in->out] = state->memory + program->offsets[in->out];
+    const mp_mosaic_type_t type = {.kind = MP_MOSAIC_VECTOR, .dtype = (mp_dtype_t)in->dtype};
+    mp_mosaic_unset(&type, state->vectors[in->out], program->sizes[in->out]);
+    return NULL;
+  }
+  if (status != NULL) return status;
   if (in->flag && (uintptr_t)view.base % 64 == 0 && mp_mosaic_view_is_dense(&view)) {
     state->vectors[in->out] = view.base;
     return NULL;

@@ -251,6 +251,29 @@ def test_scalars_that_are_loaded_in_vain():
     assert "OUT_OF_RANGE" in out and op in out and "the element is outside of its memref" in out, out
 
 
+def test_vectors_that_are_loaded_in_vain():
+  """As in MaxText's gmm_v2: a block beyond the end is nothing that was written, and may be loaded if it is not chosen."""
+  code = """
+      def body(n, x, o):
+        o[...] = jnp.where(n[0] == 2, jnp.zeros_like(o), x[n[0]])
+      specs = [pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec()]
+      f = jax.jit(pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32), in_specs=specs))
+      ones = np.ones((2, 8, 128), np.float32)
+      found = []
+      for n in (1, 2, 3):
+        try:
+          found.append(float(f(np.array([n], np.int32), ones).mean()))
+        except jax.errors.JaxRuntimeError as error:
+          found.append(str(error))
+      print(found)
+      """
+  assert scenario.run(code, **POD) == "[1.0, 0.0, nan]\n"
+  out = scenario.run(code, **POD | {"MINIPOD_KERNELS": "check"})
+  assert out.startswith("[1.0, 0.0, ") and "vector.load" in out and "and the kernel's results depend on it" in out, out
+  used = code.replace("x[n[0]])", "x[n[0]] + 1)")
+  assert "OUT_OF_RANGE" in scenario.run(used, **POD)
+
+
 def test_arrays_of_nothing_and_pinned_ones():
   out = scenario.run("""
       f = jax.jit(lambda x: jax.lax.empty((8, 128), jnp.float32).at[2:4].set(x))
