@@ -55,6 +55,24 @@ static mp_status_t mosaic_view_check(const mp_mosaic_view_t *view, uint32_t d, i
       (long long)start, (long long)(start + (size - 1) * step), d, (long long)most);
 }
 
+// The part along the split dimension: with a step, single parts of stored elements.
+static mp_status_t mosaic_view_part_split(const mp_mosaic_view_t *view, int64_t start, int64_t step,
+                                          mp_mosaic_view_t *part) {
+  const uint32_t d = view->split_dim;
+  const int64_t first = start + view->phase;
+  part->base += first / view->split * view->strides[d];
+  part->phase = (uint32_t)(first % view->split);
+  if (step == 1) return NULL;
+  if (step % view->split != 0) {
+    return mp_status_make(MP_UNIMPLEMENTED, "a step in a packed dimension");
+  }
+  part->base += part->phase * view->split_step;
+  part->strides[d] = step / view->split * view->strides[d];
+  part->split = 1;
+  part->phase = 0;
+  return NULL;
+}
+
 mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *starts,
                                 const int64_t *sizes, const int64_t *steps,
                                 mp_mosaic_view_t *out_view) {
@@ -65,10 +83,7 @@ mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *sta
     part.dims[d] = sizes[d];
     if (sizes[d] == 0) continue;  // nothing, wherever it begins
     if (view->split != 1 && d == view->split_dim) {
-      if (step != 1) return mp_status_make(MP_UNIMPLEMENTED, "a step in a packed dimension");
-      const int64_t first = starts[d] + view->phase;
-      part.base += first / view->split * view->strides[d];
-      part.phase = (uint32_t)(first % view->split);
+      MP_RETURN_IF_ERROR(mosaic_view_part_split(view, starts[d], step, &part));
     } else {
       part.base += starts[d] * view->strides[d];
       part.strides[d] = view->strides[d] * step;

@@ -121,6 +121,50 @@ static void test_bitcast_rows_outer(void **state) {
   free(y);
 }
 
+#define LOAD_STEPS(name, from, first, step)                                               \
+  name " = " OP "tpu.strided_load\"(" from ", " first ", %z) {strides = array<i32: " step \
+       ", 1>} : (memref<" NARROW                                                          \
+       ", #tpu.memory_space<vmem>>, index, index) -> vector<4x128xi32>\n"
+#define STEPS(step)                                                                       \
+  MODULE("%x: memref<" WIDE_HALVES                                                        \
+         ", #tpu.memory_space<vmem>>, %y: memref<4x128xi32, "                             \
+         "#tpu.memory_space<vmem>>",                                                      \
+         "memref<" WIDE_HALVES                                                            \
+         ", #tpu.memory_space<vmem>>, memref<4x128xi32, "                                 \
+         "#tpu.memory_space<vmem>>",                                                      \
+         ZERO "%o = " OP "arith.constant\"() {value = 1 : index} : () -> index\n%w = " OP \
+              "tpu.memref_bitcast\"(%x) : (memref<" WIDE_HALVES                           \
+              ", #tpu.memory_space<vmem>>) -> memref<" WIDE_WORDS                         \
+              ", #tpu.memory_space<vmem>>\n%r = " OP                                      \
+              "tpu.memref_reshape\"(%w) : (memref<" WIDE_WORDS                            \
+              ", #tpu.memory_space<vmem>>) -> memref<" NARROW                             \
+              ", #tpu.memory_space<vmem>>\n" LOAD_STEPS("%a", "%r", "%o", step) OP        \
+         "vector.store\"(%a, %y, %z, %z) : (vector<4x128xi32>, memref<4x128xi32, "        \
+         "#tpu.memory_space<vmem>>, index, index) -> ()\n",                               \
+         "")
+
+// Every other row of those that were half a row: the second halves.
+static void test_bitcast_steps(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_S16, 8, 256);
+  bench_result(&bench, MP_DTYPE_S32, 4, 128);
+  assert_ok(bench_compile(&bench, STEPS("2")));
+  uint16_t *x = aligned_alloc(64, 4096);
+  uint32_t *y = aligned_alloc(64, 2048);
+  for (int i = 0; i < 2048; ++i) x[i] = (uint16_t)(i * 7 + 3);
+  memset(y, 0, 2048);
+  assert_ok(bench_run(&bench, (const void *[]){x}, (void *[]){y}));
+  for (int i = 0; i < 512; ++i) {
+    const int low = i / 128 * 512 + 128 + i % 128;
+    assert_int_equal(y[i], x[low] | (uint32_t)x[low + 256] << 16);
+  }
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
 // Rows that became pairs of parts do not become rows of 256 again.
 static void test_bitcast_rows_refused(void **state) {
   (void)state;
@@ -142,6 +186,7 @@ static void test_bitcast_rows_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_bitcast_dma), cmocka_unit_test(test_bitcast_rows),
-      cmocka_unit_test(test_bitcast_rows_outer), cmocka_unit_test(test_bitcast_rows_refused)};
+      cmocka_unit_test(test_bitcast_rows_outer), cmocka_unit_test(test_bitcast_steps),
+      cmocka_unit_test(test_bitcast_rows_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
