@@ -8,8 +8,12 @@ _SUMS = ("seconds", "available", "work", "collective", "waiting", "idle", "hidde
 _PREFIX = "tt_jit_"  # TorchTPU's
 
 
-def _is_label(caller: dict) -> bool:
-  return " at " in caller["at"] or caller["at"].endswith(")")
+def _parse(label: str) -> tuple[str, str]:
+  """The module and the line.  A label can be a line alone, or a name alone, which is then in place of the line."""
+  name, at, line = label.partition(" at ")
+  if at:
+    return name, line
+  return (label, label) if label.endswith(")") else ("(no module)", label)
 
 
 def _has_lines(program: dict) -> bool:
@@ -26,9 +30,8 @@ def _launches(program: dict) -> list[tuple[str, str, float]]:
   Some ops do not say where they are: they have their own name instead.
   """
   rows, rest = [], program["available"]
-  for caller in filter(_is_label, program.get("callers", [])):
-    name, _, line = caller["at"].partition(" at ")
-    rows.append((name, line or name, caller["available"]))
+  for caller in program.get("callers", []):
+    rows.append((*_parse(caller["at"]), caller["available"]))
     rest -= caller["available"]
   if rest > 1e-9 * program["available"]:
     name = program["name"].removeprefix(_PREFIX)
@@ -72,10 +75,8 @@ def _gather(programs: list[dict]) -> dict:
 
 def gather(report: dict) -> dict:
   """The report with one program in place of all eager ops; the same report if there are none."""
-  if not any(_is_label(caller) for program in report["programs"] for caller in program.get("callers", [])):
-    return report
   eager = [program for program in report["programs"] if _is_eager(program)]
-  if not eager:
+  if not any(program.get("callers") for program in eager):
     return report
   others = [program for program in report["programs"] if not _is_eager(program)]
   return report | {"programs": sorted([_gather(eager), *others], key=lambda program: -program["seconds"])}

@@ -102,6 +102,46 @@ def test_labels_change_no_value_and_no_time():
   assert outs[0] == outs[1] == outs[2]
 
 
+def test_a_label_is_searched_once_for_a_module_and_line():
+  """Then the library knows it, until the module has another name, or another module has its address."""
+  data, _, _ = run("""
+from minipod.torch_tpu import places
+searches, find = [], places.find
+places.find = lambda frame: searches.append(find(frame)) or searches[-1]
+def in_place(): return nn.Linear(64, 64).to("tpu")
+with torch.no_grad():
+  for _ in range(3): model(x)
+  optimizer.step()
+  count = len(searches)
+  for _ in range(3): model(x)
+  assert count > 10 and len(searches) == count, searches[count:]
+  for _ in range(9):
+    for kind in (nn.Linear(64, 64), nn.LayerNorm(64)):
+      kind.to("tpu")(x); del kind
+  head = model.head
+  head(torch.relu(x)); nn.Sequential(head)(x)
+model = optimizer = None
+for _ in range(2):
+  t = nn.Parameter(torch.ones(4, device="tpu")); t.grad = torch.ones(4, device="tpu")
+  sgd = torch.optim.SGD([t])
+  counts = [(sgd.step(), len(searches))[1] for _ in range(3)]
+  assert counts[0] == counts[-1], searches
+reports()
+""")
+  callers = {caller["at"]: caller["launches"] for program in data["programs"] for caller in program["callers"]}
+  assert any(at.startswith("LayerNorm at") for at in callers) and any(at.startswith("Linear at") for at in callers), callers
+  for program in data["programs"]:
+    for caller in program["callers"]:
+      assert not ("layer_norm" in program["name"] and caller["at"].startswith("Linear at")), program
+
+
+def test_an_op_outside_of_modules_has_its_line_alone():
+  data, tables, _ = run("y = torch.ones(4, device='tpu')\nprint((y + y).sum().item())\nreports()")
+  callers = {caller["at"] for program in data["programs"] for caller in program["callers"]}
+  assert "<string>:29" in callers and not any("(no module) at" in at for at in callers), callers
+  assert any(row[:2] == ["(no", "module)"] for row in tables)
+
+
 def test_no_labels():
   data, _, _ = run("step(model)\nreports()", MINIPOD_LABELS="0")
   assert not any(program["callers"] for program in data["programs"])

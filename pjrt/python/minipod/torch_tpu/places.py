@@ -13,10 +13,14 @@ import weakref
 import torch
 from torch import nn
 
-_MOST_FRAMES = 64
+from minipod.torch_tpu import frames
+
+_MOST_FRAMES = 64  # as in the library
 
 # Kinds of code.
 _TORCH, _LIBRARY, _USER, _MODULE, _STEP, _SHARDED = range(6)
+_IN_LIBRARY = {_TORCH: frames.PASSED, _LIBRARY: frames.LIBRARY, _USER: frames.USER, _MODULE: frames.MODULE,
+               _STEP: frames.MODULE}  # an optimizer is `self`, too
 
 _TORCH_FOLDERS = tuple(os.path.join(os.path.dirname(os.path.dirname(torch.__file__)), name) + os.sep
                        for name in ("torch", "torch_tpu"))
@@ -36,6 +40,7 @@ def _kind(code) -> int:
   if (kind := _kinds.get(id(code))) is None:
     kind = _kinds[id(code)] = _find_kind(code)
     _codes.append(code)
+    frames.know(id(code), _IN_LIBRARY.get(kind, frames.OTHER))
   return kind
 
 
@@ -65,7 +70,13 @@ def _known_name(module) -> str | None:
 
 def _keep_name(module, name: str) -> None:
   number = id(module)
-  _names[number] = weakref.ref(module, lambda _: _names.pop(number, None)), name
+
+  def forget(_):
+    _names.pop(number, None)
+    frames.name(number, False)
+
+  _names[number] = weakref.ref(module, forget), name
+  frames.name(number, True)
 
 
 def _name_all(root) -> None:
@@ -118,7 +129,10 @@ def _who(frame, kind: int) -> tuple[str, str]:
     return _name(what, frame), ""
   if kind == _STEP:
     what = what or (frame.f_locals.get("args") or [None])[0]
-    return type(what).__name__, "optimizer"
+    name = type(what).__name__
+    if isinstance(what, torch.optim.Optimizer) and _known_name(what) is None:
+      _keep_name(what, name)
+    return name, "optimizer"
   if not (modules := getattr(what, "modules", None)):
     return "", ""
   state = getattr(getattr(what, "_training_state", None), "name", "")
