@@ -45,30 +45,29 @@ static mp_price_operand_t mosaic_cost_operand(const mp_value_t *value, const voi
   return (mp_price_operand_t){attr->u.dense.data, count, attr->u.dense.splat};
 }
 
-static mp_status_t mosaic_cost_run(const mp_price_chip_t *chip, const mp_op_t *op,
-                                   const mp_mosaic_module_t *module, const void *const *operands,
-                                   mp_price_t *out_price) {
-  MP_RETURN_IF_ERROR(mp_mosaic_verify(module));
+mp_mosaic_module_t *mp_mosaic_price_module(const mp_chip_t *chip, const mp_op_t *op) {
+  mp_mosaic_call_t call = {0};
+  if (isnan(chip->figures.kernel_clock) || !mosaic_cost_is_call(op)) return NULL;
+  mp_status_t status = mp_mosaic_read_call(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), &call);
+  if (status == NULL) {
+    status = mp_mosaic_verify(call.module);
+    if (status == NULL) return call.module;
+    mp_mosaic_module_release(call.module);
+  }
+  mp_status_release(status);
+  return NULL;
+}
+
+bool mp_mosaic_price(const mp_chip_t *chip, const mp_op_t *op, const mp_mosaic_module_t *module,
+                     const void *const *operands, mp_price_t *out_price) {
+  const mp_price_chip_t units = mosaic_cost_chip(chip);
   mp_price_operand_t *known = mp_calloc(op->num_operands + 1, sizeof(*known));
-  MP_RETURN_IF_NULL(known);
+  if (known == NULL) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     known[i] = mosaic_cost_operand(op->operands[i], operands == NULL ? NULL : operands[i]);
   }
-  mp_status_t status = mp_price_kernel(chip, module, known, op->num_operands, out_price);
+  mp_status_t status = mp_price_kernel(&units, module, known, op->num_operands, out_price);
   mp_free(known);
-  return status;
-}
-
-bool mp_mosaic_price(const mp_chip_t *chip, const mp_op_t *op, const void *const *operands,
-                     mp_price_t *out_price) {
-  mp_mosaic_call_t call;
-  if (isnan(chip->figures.kernel_clock) || !mosaic_cost_is_call(op)) return false;
-  const mp_price_chip_t units = mosaic_cost_chip(chip);
-  mp_status_t status = mp_mosaic_read_call(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), &call);
-  if (status == NULL) {
-    status = mosaic_cost_run(&units, op, call.module, operands, out_price);
-    mp_mosaic_module_release(call.module);
-  }
   const double most = 1e6;  // seconds: numbers that no kernel has
   const bool is_priced = status == NULL && out_price->seconds < most && out_price->bytes < INFINITY;
   mp_status_release(status);

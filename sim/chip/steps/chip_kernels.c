@@ -19,7 +19,11 @@ static double chip_kernels_bytes_copied(const mp_chip_builder_t *b,
 // A TPU kernel that is priced by its own program.
 static mp_status_t chip_kernels_price(mp_chip_builder_t *b, mp_chip_kernel_t *kernel) {
   mp_price_t price;
-  if (!mp_mosaic_price(b->c->chip, kernel->op, NULL, &price)) return NULL;
+  mp_mosaic_module_t *module = mp_mosaic_price_module(b->c->chip, kernel->op);
+  if (module == NULL) return NULL;
+  const bool is_priced = mp_mosaic_price(b->c->chip, kernel->op, module, NULL, &price);
+  mp_mosaic_module_release(module);
+  if (!is_priced) return NULL;
   mp_price_t *kept = MP_ARENA_NEW(b->c->arena, mp_price_t);
   MP_RETURN_IF_NULL(kept);
   *kept = price;

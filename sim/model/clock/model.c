@@ -173,6 +173,7 @@ static mp_status_t model_make_program(mp_model_program_t *program,
   const mp_chip_t chip = model_chip_for(program->model, device_program);
   MP_RETURN_IF_ERROR(
       mp_chip_program_create(&chip, device_program, &links, arena, &program->chip_program));
+  MP_RETURN_IF_ERROR(mp_model_read_kernels(program));
   MP_RETURN_IF_ERROR(mp_books_create(arena, program->model->network, program->chip_program, count,
                                      &program->books));
   MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->chip_program, count,

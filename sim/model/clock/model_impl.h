@@ -130,6 +130,8 @@ struct mp_model_program_s {
   uint32_t num_local;  // devices of this process
   int32_t *ids;        // [num_devices]
   const mp_chip_program_t *chip_program;
+  mp_mosaic_module_t **kernels;  // [chip program->num_controls] of kernels whose time depends on
+                                 // values, owned; NULL: there are none
   mp_replay_t *replay;
   mp_variant_t *variants;  // owned
   mp_replay_t *current;    // the replay of the last launch
@@ -313,6 +315,8 @@ mp_chip_spread_t mp_model_collective_spread(void *context, const mp_collective_t
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);
 // Sets what the program has in common with others, when all else is set.
 void mp_model_set_kin(mp_model_program_t *program);
+// Reads the modules of kernels whose time depends on values, so that no launch has to.
+MP_NODISCARD mp_status_t mp_model_read_kernels(mp_model_program_t *program);
 // Sets program->branches; the model's lock is held. estimate.c
 MP_NODISCARD mp_status_t mp_model_guess_branches(mp_model_program_t *program);
 // The books of a program as they are shown.

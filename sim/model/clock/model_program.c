@@ -136,11 +136,19 @@ static void model_program_free_variants(mp_model_program_t *program) {
   }
 }
 
+static void model_program_free_kernels(mp_model_program_t *program) {
+  if (program->kernels == NULL) return;
+  for (uint32_t i = 0; i < program->chip_program->num_controls; ++i) {
+    mp_mosaic_module_release(program->kernels[i]);
+  }
+}
+
 void mp_model_free_program(mp_model_program_t *program) {
   model_program_free_variants(program);
   mp_replay_release(program->replay);
   for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) MP_ARRAY_FREE(&program->memos[i].spans);
   MP_ARRAY_FREE(&program->callers);
+  model_program_free_kernels(program);
   mp_arena_release(program->arena);
   mp_program_release(program->adopted);
   mp_free(program);
@@ -196,16 +204,39 @@ void mp_model_set_aside(mp_model_t *model, mp_entry_t *entry) {
 
 // ---- Kernels whose time depends on values ----
 
+static bool model_program_is_by_values(const mp_chip_kernel_t *kernel) {
+  return kernel->price != NULL && kernel->price->is_guessed && kernel->op->control != 0;
+}
+
+mp_status_t mp_model_read_kernels(mp_model_program_t *program) {
+  const mp_chip_program_t *chip_program = program->chip_program;
+  for (uint32_t k = 0; k < chip_program->num_kernels; ++k) {
+    const mp_chip_kernel_t *kernel = &chip_program->kernels[k];
+    if (!model_program_is_by_values(kernel)) continue;
+    if (program->kernels == NULL) {
+      program->kernels =
+          MP_ARENA_ARRAY(program->arena, mp_mosaic_module_t *, chip_program->num_controls);
+      MP_RETURN_IF_NULL(program->kernels);
+    }
+    mp_mosaic_module_t **module = &program->kernels[kernel->op->control];
+    if (*module == NULL) *module = mp_mosaic_price_module(&program->model->chip, kernel->op);
+  }
+  return NULL;
+}
+
 uint64_t mp_model_program_kernel(const mp_model_program_t *program, uint32_t control,
                                  const void *const *operands, uint32_t num_operands) {
   const mp_chip_program_t *chip_program = program->chip_program;
   const mp_chip_t *chip = &program->model->chip;
-  for (uint32_t k = 0; k < chip_program->num_kernels; ++k) {
+  const mp_mosaic_module_t *module =
+      program->kernels != NULL && control < chip_program->num_controls ? program->kernels[control]
+                                                                       : NULL;
+  for (uint32_t k = 0; k < chip_program->num_kernels && module != NULL; ++k) {
     const mp_chip_kernel_t *kernel = &chip_program->kernels[k];
     mp_price_t price;
-    if (kernel->price == NULL || kernel->op->control != control) continue;
-    if (!kernel->price->is_guessed || kernel->op->num_operands != num_operands) return 0;
-    if (!mp_mosaic_price(chip, kernel->op, operands, &price)) return 0;
+    if (kernel->op->control != control || !model_program_is_by_values(kernel)) continue;
+    if (kernel->op->num_operands != num_operands) return 0;
+    if (!mp_mosaic_price(chip, kernel->op, module, operands, &price)) return 0;
     return mp_moment_of(mp_mosaic_seconds(chip, &price));
   }
   return 0;
