@@ -23,7 +23,7 @@ void mp_arena_reset(mp_arena_t *arena);
 // From now on the arena refuses (returns NULL for) what would take it past this many bytes; 0 is no
 // limit. The readers set it so that a small malformed program cannot claim the machine's memory.
 void mp_arena_set_limit(mp_arena_t *arena, size_t max_bytes);
-// For tests: the bytes in use, each allocation rounded up to a multiple of 16.
+// The bytes in use, each allocation rounded up to a multiple of 16.
 size_t mp_arena_bytes(const mp_arena_t *arena);
 // Whether the limit allows an array of this size. If not, the program that needs the array is at
 // fault, and not the machine's memory.

@@ -116,6 +116,7 @@ typedef enum {
   MP_MOSAIC_ARRAY,   // list
   MP_MOSAIC_DICT,    // list, with names
   MP_MOSAIC_MAP,     // map: an affine map
+  MP_MOSAIC_LOC,     // loc: in lists of locations alone
   // list, with str: an attribute of a dialect, #tpu.dot_dimension_numbers<[1], [0], ...>. str is
   // "tpu.dot_dimension_numbers". Items: words are STRING, lists are ARRAY; `key = value` has a
   // name.
@@ -174,6 +175,7 @@ struct mp_mosaic_attr_s {
     uint32_t count;
   } list;
   const mp_mosaic_map_t *map;
+  const mp_loc_t *loc;
 };
 
 // ---- ops ----

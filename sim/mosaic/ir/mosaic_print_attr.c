@@ -250,6 +250,11 @@ void mp_mosaic_print_attr(const mp_mosaic_attr_t *attr, mp_strbuf_t *out) {
       mosaic_print_attr_map(attr->map, out);
       mp_strbuf_putc(out, '>');
       break;
+    case MP_MOSAIC_LOC:
+      mp_strbuf_puts(out, "loc(");
+      mp_loc_describe(attr->loc, out);
+      mp_strbuf_putc(out, ')');
+      break;
     case MP_MOSAIC_DIALECT:
       mosaic_print_attr_dialect(attr, out);
       break;

@@ -132,3 +132,14 @@ mp_status_t mp_mosaic_decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_en
   if (code == CODE_MAP) return mosaic_bytecode_attrs_read_map(r, c, entry);
   return mosaic_bytecode_attrs_read_list(r, c, code == CODE_DICT, entry);
 }
+
+mp_status_t mp_mosaic_decode_attr_or_loc(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                         mp_bc_entry_t *entry) {
+  MP_RETURN_IF_ERROR(mp_mosaic_decode_attr(r, c, entry));
+  if (entry->kind != MP_BC_LOC) return NULL;
+  const mp_mosaic_attr_t loc = {.kind = MP_MOSAIC_LOC, .loc = entry->object};
+  const mp_mosaic_attr_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_mosaic_attr_copy(r->arena, &loc, &copy));
+  entry->other = copy;
+  return NULL;
+}

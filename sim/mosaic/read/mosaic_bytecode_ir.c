@@ -130,16 +130,31 @@ static mp_status_t mosaic_bytecode_ir_read_module(state_t *state, mp_bc_cursor_t
   return mp_mosaic_finish_module(state->module, attrs, count);
 }
 
-static mp_status_t mosaic_bytecode_ir_read_all(state_t *state) {
-  mp_bc_cursor_t c = state->ir.r->sections[MP_BC_SECTION_IR], start = c;
+static mp_status_t mosaic_bytecode_ir_read_head(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
+  const mp_bc_cursor_t start = *c;
   uint64_t num_ops = 0;
   bool has_args = false;
-  mp_bc_op_t op;
-  MP_RETURN_IF_ERROR(mp_bc_flagged(&c, &num_ops, &has_args));
+  MP_RETURN_IF_ERROR(mp_bc_flagged(c, &num_ops, &has_args));
   if (num_ops != 1 || has_args) return mp_bc_fail(&start, "the program is not one module");
-  MP_RETURN_IF_ERROR(mp_bc_read_op_head(&state->ir, &c, &op));
+  return mp_bc_read_op_head(ir, c, op);
+}
+
+static mp_status_t mosaic_bytecode_ir_read_all(state_t *state) {
+  mp_bc_cursor_t c = state->ir.r->sections[MP_BC_SECTION_IR];
+  mp_bc_op_t op;
+  MP_RETURN_IF_ERROR(mosaic_bytecode_ir_read_head(&state->ir, &c, &op));
   MP_RETURN_IF_ERROR(mosaic_bytecode_ir_read_module(state, &c, &op));
   return mp_bc_finish(&c, "the section of operations");
+}
+
+mp_status_t mp_mosaic_read_module_attrs(mp_bc_reader_t *r, const mp_mosaic_attr_t **out_dict) {
+  mp_bc_ir_t ir = {.r = r, .form = &g_form};
+  mp_bc_cursor_t c = r->sections[MP_BC_SECTION_IR];
+  mp_bc_op_t op;
+  mp_status_t status = mosaic_bytecode_ir_read_head(&ir, &c, &op);
+  if (status == NULL) *out_dict = op.other_dict;
+  MP_ARRAY_FREE(&ir.values.slots);
+  return status;
 }
 
 mp_status_t mp_mosaic_read_ir(mp_bc_reader_t *r, mp_mosaic_module_t *module) {

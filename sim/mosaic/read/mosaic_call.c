@@ -1,7 +1,9 @@
 #include "sim/mosaic/read/mosaic_call.h"
 
 #include "sim/base/json.h"
+#include "sim/mosaic/read/mosaic_bytecode.h"
 #include "sim/mosaic/read/mosaic_reader.h"
+#include "sim/readers/bytecode/bytecode.h"
 
 // ---- base64 (RFC 4648) ----
 
@@ -17,13 +19,12 @@ static mp_status_t mosaic_call_decode(mp_str_t text, unsigned char *bytes, size_
   size_t size = text.size, count = 0;
   while (size > 0 && text.data[size - 1] == '=' && text.size - size < 2) --size;
   if (text.size % 4 != 0 || size % 4 == 1)
-    return mp_status_make(MP_INVALID_ARGUMENT, "the body is not base64: it has %zu characters",
+    return mp_status_make(MP_INVALID_ARGUMENT, "it is not base64: it has %zu characters",
                           text.size);
   uint32_t group = 0;
   for (size_t i = 0; i < size; ++i) {
     const int digit = mosaic_call_digit(text.data[i]);
-    if (digit < 0)
-      return mp_status_make(MP_INVALID_ARGUMENT, "the body is not base64: character %zu", i);
+    if (digit < 0) return mp_status_make(MP_INVALID_ARGUMENT, "it is not base64: character %zu", i);
     group = group << 6 | (uint32_t)digit;
     if (i % 4 != 0) bytes[count++] = (unsigned char)(group >> (6 - 2 * (i % 4)));
   }
@@ -80,16 +81,30 @@ static mp_status_t mosaic_call_read_device(const mp_json_t *config) {
                         MP_STR_SHOWN(type->str, 60));
 }
 
+// The bytes of a field in base64. NULL: there is none.
+static mp_status_t mosaic_call_bytes(mp_arena_t *arena, const mp_json_t *custom, const char *name,
+                                     unsigned char **out_bytes, size_t *out_size) {
+  const mp_json_t *item = mp_json_item(custom, name);
+  *out_bytes = NULL;
+  if (item == NULL || item->kind != MP_JSON_STRING) return NULL;
+  unsigned char *bytes = mp_arena_alloc(arena, item->str.size + 1);
+  MP_RETURN_IF_NULL(bytes);
+  *out_bytes = bytes;
+  return mp_status_annotate(mosaic_call_decode(item->str, bytes, out_size), "%s", name);
+}
+
 static mp_status_t mosaic_call_read_body(mp_arena_t *arena, const mp_json_t *custom,
                                          mp_mosaic_call_t *call) {
-  const mp_json_t *body = mp_json_item(custom, "body");
-  if (body == NULL || body->kind != MP_JSON_STRING)
-    return mp_status_make(MP_INVALID_ARGUMENT, "custom_call_config has no body");
   size_t size = 0;
-  unsigned char *bytes = mp_arena_alloc(arena, body->str.size);
-  MP_RETURN_IF_NULL(bytes);
-  MP_RETURN_IF_ERROR(mosaic_call_decode(body->str, bytes, &size));
-  return mp_mosaic_read(bytes, size, &call->module);
+  unsigned char *body = NULL, *locations = NULL;
+  MP_RETURN_IF_ERROR(mosaic_call_bytes(arena, custom, "body", &body, &size));
+  if (body == NULL) return mp_status_make(MP_INVALID_ARGUMENT, "custom_call_config has no body");
+  MP_RETURN_IF_ERROR(mp_mosaic_read(body, size, &call->module));
+  MP_RETURN_IF_ERROR(mosaic_call_bytes(arena, custom, "debug_locations", &locations, &size));
+  if (locations == NULL || !mp_is_bytecode(locations, size)) return NULL;
+  // Only messages need them: a kernel runs without them, too.
+  mp_status_release(mp_mosaic_read_locations(locations, size, call->module));
+  return NULL;
 }
 
 static mp_status_t mosaic_call_read(mp_arena_t *arena, mp_str_t text, mp_mosaic_call_t *call) {
@@ -114,7 +129,10 @@ mp_status_t mp_mosaic_read_call(mp_str_t config, mp_mosaic_call_t *out_call) {
   mp_arena_set_limit(arena, config.size * 256 + ((size_t)1 << 20));
   mp_status_t status = mosaic_call_read(arena, config, &call);
   mp_arena_release(arena);
-  if (status != NULL) return mp_status_annotate(status, "backend_config of tpu_custom_call");
+  if (status != NULL) {
+    mp_mosaic_module_release(call.module);
+    return mp_status_annotate(status, "backend_config of tpu_custom_call");
+  }
   *out_call = call;
   return NULL;
 }

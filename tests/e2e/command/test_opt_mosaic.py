@@ -40,5 +40,5 @@ def test_modules():
 def test_errors_name_the_call():
   done = opt("--mosaic", "-", stdin=program_of('{"custom_call_config": {"body": "x"}}'))
   assert done.returncode == 1
-  assert b"backend_config of tpu_custom_call: the body is not base64" in done.stderr
+  assert b"backend_config of tpu_custom_call: body: it is not base64" in done.stderr
   assert b"train.py:12:7" in done.stderr

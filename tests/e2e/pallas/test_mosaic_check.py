@@ -273,6 +273,7 @@ def writes_a_scope_early(x, o, sent, received):
   pl.run_scoped(scope, WORD, WORD)
 
 for BAD in (True, False):
+  jax.clear_caches()  # JAX 0.12 traces each kernel once
   say(reads_before_it_waits, [BLOCK, DMA, DMA])
   say(writes_before_it_waits, [BLOCK, DMA, DMA])
   say(two_devices_write_one_buffer, [pltpu.VMEM((2, 8, 128), jnp.float32), DMA, DMA])

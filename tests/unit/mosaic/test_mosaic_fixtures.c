@@ -72,6 +72,38 @@ static void fields_of_calls(void **state) {
   mp_mosaic_module_release(call.module);
 }
 
+// The first op of this kind in a block or its regions.
+static const mp_mosaic_op_t *find_op(const mp_mosaic_block_t *block, mp_mosaic_opcode_t code) {
+  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) {
+    if (op->code == code) return op;
+    for (uint32_t i = 0; i < op->num_regions; ++i) {
+      const mp_mosaic_op_t *found = find_op(op->regions[i], code);
+      if (found != NULL) return found;
+    }
+  }
+  return NULL;
+}
+
+// JAX 0.12 stores them beside the module.
+static void locations_beside_the_module(void **state) {
+  (void)state;
+  static const struct {
+    mp_mosaic_opcode_t code;
+    const char *message;
+  } expected[] = {{MP_MOSAIC_SIN, "no [math.sin, sin: at locations.py:19:13 (body)]"},
+                  {MP_MOSAIC_FOR, "locations.py:21:"},
+                  {MP_MOSAIC_TPU_VECTOR_STORE, "locations.py:19:4 (body)]"}};
+  mp_mosaic_call_t call = read_call("locations");
+  const mp_mosaic_func_t *func = mp_mosaic_find_kernel(call.module);
+  for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); ++i) {
+    const mp_mosaic_op_t *op = find_op(func->body, expected[i].code);
+    assert_non_null(op);
+    assert_status(mp_mosaic_op_error(op, MP_UNIMPLEMENTED, "no"), MP_UNIMPLEMENTED,
+                  expected[i].message);
+  }
+  mp_mosaic_module_release(call.module);
+}
+
 static void calls_that_are_wrong(void **state) {
   (void)state;
   mp_mosaic_call_t call = {0};
@@ -269,6 +301,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bytecode_and_text_are_one_module),
       cmocka_unit_test(fields_of_calls),
+      cmocka_unit_test(locations_beside_the_module),
       cmocka_unit_test(calls_that_are_wrong),
       cmocka_unit_test(modules_that_are_wrong),
       cmocka_unit_test(changed_bytes_do_no_harm),
