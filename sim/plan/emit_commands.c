@@ -127,10 +127,17 @@ static mp_status_t emit_commands_collective(mp_emitter_t *emitter, mp_op_t *op, 
 // Adds the work of one op to the program's, for cost analysis.
 static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   mp_program_t *program = emitter->program;
+  double bytes = 0;
   mp_work_t work;
   mp_work_of_op(op, &work);
   program->flops += work.flops;
   program->transcendentals += work.transcendentals;
+  if (mp_work_of_estimate(op, &work, &bytes)) {
+    program->flops += work.flops;
+    program->transcendentals += work.transcendentals;
+    program->bytes_accessed += bytes;
+    if (bytes > 0) return;
+  }
   for (uint32_t i = 0; i < op->num_results; ++i) {
     program->bytes_accessed += mp_work_bytes_written(op, i);
   }

@@ -79,6 +79,9 @@ typedef struct {
 // The work of an op, or of all ops of a fused one. Control flow has none: the ops in its regions
 // are work of their own.
 void mp_work_of_op(const mp_op_t *op, mp_work_t *out_work);
+// The work of a kernel of the user's by its `cost_estimate`, and the bytes that it moves, each 0 if
+// it does not say; false: it has none. The cost analysis has these numbers, as libtpu's.
+bool mp_work_of_estimate(const mp_op_t *op, mp_work_t *out_work, double *out_bytes);
 
 // How many operations on 32-bit numbers one on elements of this type counts as.
 double mp_work_weight(mp_dtype_t dtype);

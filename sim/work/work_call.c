@@ -255,3 +255,13 @@ void mp_work_count_call(const mp_op_t *op, mp_work_t *work) {
   const work_matrices_t a = work_call_matrices(op);
   call->count(&a, work);
 }
+
+bool mp_work_of_estimate(const mp_op_t *op, mp_work_t *out_work, double *out_bytes) {
+  const mp_str_t text = mp_foreign_estimate(op);
+  if (text.size == 0) return false;
+  *out_work = (mp_work_t){.work_class = MP_WORK_FOREIGN,
+                          .flops = mp_foreign_number(text, "\"flops"),
+                          .transcendentals = mp_foreign_number(text, "\"transcendentals")};
+  *out_bytes = mp_foreign_number(text, "\"bytes_accessed");
+  return true;
+}

@@ -341,3 +341,19 @@ def test_other_pods_keep_the_interpreters(topology):
   code = "print('tpu_custom_call' in jax.jit(call).lower(x).as_text())"
   out = scenario.run(code, **POD | {"MINIPOD_TOPOLOGY": topology, "prelude": PRELUDE.replace("mesh =", "pass #")})
   assert out == "False\n"
+
+
+def test_cost_estimates_are_in_the_cost_analysis():
+  """As libtpu 0.0.52 has them, which counts nothing else of a kernel."""
+  scenario.run("""
+      estimate = pl.CostEstimate(flops=10**9, transcendentals=10**7, bytes_accessed=10**8)
+      def kernel(x):
+        return pl.pallas_call(body, out_shape=x, cost_estimate=estimate)(x)
+      def costs(f):
+        found = jax.jit(f).lower(jnp.asarray(x)).compile().cost_analysis()
+        return np.array([found[name] for name in ("flops", "transcendentals", "bytes accessed")])
+      once, plain = costs(kernel), costs(jnp.exp)
+      np.testing.assert_array_equal(once, [1e9, 1e7, 1e8])
+      np.testing.assert_array_equal(costs(lambda x: kernel(kernel(x))), 2 * once)
+      np.testing.assert_allclose(costs(lambda x: jnp.exp(kernel(x))), once + plain)
+      """, **POD)
