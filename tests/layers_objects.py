@@ -30,7 +30,7 @@ MODULES = ("collectives/transport/mpi", "sim/native/module")
 # Functions that no other file of the tree calls. Each needs a reason; others are static, or go.
 ALONE = {
   "called by tests, which look inside or make a part of the whole": (
-    "mp_alloc_fail_at mp_alloc_live mp_announcement_write mp_arena_bytes mp_buffer_definition mp_call_target"
+    "mp_alloc_fail_at mp_alloc_live mp_announcement_write mp_buffer_definition mp_call_target"
     " mp_chip_calibrate mp_chip_figures_none mp_chip_figures_read mp_client_create_in mp_compile_module"
     " mp_complete_basis_d mp_copy_past_caches mp_executable_local mp_executable_program mp_fault_refusals"
     " mp_fault_requests mp_flows_link_rate mp_flows_rate mp_mmap_live mp_mosaic_make_kernel_of mp_native_set_module"
