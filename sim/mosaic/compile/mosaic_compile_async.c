@@ -52,6 +52,7 @@ static mp_status_t mosaic_compile_async_dma(mp_mosaic_compiler_t *c, const mp_mo
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, parts[SOURCE], &in.a));
   MP_RETURN_IF_ERROR(mp_mosaic_need(c, parts[TARGET], &target));
   in.b = target.index;
+  in.dtype = (uint8_t)parts[SOURCE]->type->dtype;
   if (target.root < c->num_roots) c->written[target.root] = true;
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, parts[TARGET_SEMAPHORE], &in.c));
   in.out = MP_MOSAIC_NONE;

@@ -59,7 +59,8 @@ static mp_status_t mosaic_compile_memory_part(mp_mosaic_compiler_t *c, const mp_
     return mp_mosaic_op_error(op, MP_INVALID_ARGUMENT, "it has %u indices for %u dimensions",
                               spec->count, whole->rank);
   }
-  *part = (mp_mosaic_part_t){.num_indices = spec->count, .rank = rank};
+  *part = (mp_mosaic_part_t){
+      .num_indices = spec->count, .rank = rank, .is_slice = op->code == MP_MOSAIC_MEMREF_SLICE};
   if (rank != 0) {
     part->sizes = mp_arena_copy(c->arena, spec->shape->dims, rank * sizeof(int64_t));
     MP_RETURN_IF_NULL(part->sizes);

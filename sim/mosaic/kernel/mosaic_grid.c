@@ -41,6 +41,9 @@ static void mosaic_grid_set_window(mp_mosaic_grid_t *grid, uint32_t w, char *mem
   }
   mp_mosaic_view_dense(window->type, window->is_semaphores ? state->copy : state->array,
                        window->arg, &grid->state.views[window->view]);
+  if (window->is_whole && !window->is_semaphores) {
+    mp_mosaic_view_make_room(window->type, &grid->state.views[window->view]);
+  }
   // Blocks of other results are filled, stored as a whole or fetched when the grid comes to them.
   const bool begins_unset =
       window->is_result && !window->is_whole && !window->is_kept && window->alias >= 0;

@@ -42,7 +42,7 @@ mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in, mp_mosaic_st
   MP_RETURN_IF_ERROR(mp_mosaic_async_semaphore(&views[in->c], &semaphore));
   switch (in->kind) {
     case MP_MOSAIC_DO_DMA:
-      MP_RETURN_IF_ERROR(mp_mosaic_view_copy(&views[in->b], &views[in->a]));
+      MP_RETURN_IF_ERROR(mp_mosaic_view_dma(&views[in->b], &views[in->a], (mp_dtype_t)in->dtype));
       *semaphore += mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET);
       return NULL;
     case MP_MOSAIC_DO_WAIT_DMA:

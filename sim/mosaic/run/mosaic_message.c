@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
   header_t header;
   const mp_mosaic_view_t *from;  // NULL: a signal
+  mp_dtype_t dtype;
 } message_t;
 
 static mp_status_t mosaic_message_write(const void *context, void *out_data) {
@@ -25,7 +26,8 @@ static mp_status_t mosaic_message_write(const void *context, void *out_data) {
   char *data = out_data;
   memcpy(data, &message->header, sizeof(message->header));
   if (message->from == NULL) return NULL;
-  return mp_mosaic_view_read(message->from, data + mp_round_up_64(sizeof(header_t)));
+  return mp_mosaic_view_dma_read(message->from, message->dtype,
+                                 data + mp_round_up_64(sizeof(header_t)));
 }
 
 static mp_status_t mosaic_message_send(mp_mosaic_state_t *state, uint32_t device,
@@ -53,6 +55,7 @@ mp_status_t mp_mosaic_message_copy(mp_mosaic_state_t *state, uint32_t device,
   mp_mosaic_peers_t *peers = state->peers;
   const mp_mosaic_view_t *to = &state->views[in->b], *semaphore = &state->views[in->c];
   message_t message = {.from = &state->views[in->a],
+                       .dtype = (mp_dtype_t)in->dtype,
                        .header.count = mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET),
                        .header.view = *to};
   header_t *header = &message.header;
@@ -106,7 +109,8 @@ mp_status_t mp_mosaic_message_take(mp_mosaic_peers_t *peers, uint32_t device, co
     status = mosaic_message_tell(peers, device, &header, (const int64_t *)semaphore);
   }
   mp_unlock(&peers->lock);
-  if (status == NULL && header.bytes != 0) status = mp_mosaic_view_write(&header.view, elements);
+  if (status == NULL && header.bytes != 0)
+    status = mp_mosaic_view_dma_write(&header.view, elements);
   MP_RETURN_IF_ERROR(status);
   mp_lock(&peers->lock);
   (void)mp_mosaic_peers_signal(peers, device, (int64_t *)semaphore, header.count);

@@ -31,6 +31,10 @@ enum { MP_MOSAIC_MOST_ARRAYS = 256 };
 // or `split` elements along dimension `split_dim` are the parts of one stored element, each of
 // `element` bytes. Groups of `split` elements that follow at another distance than the groups do,
 // as a row of 256 seen as two rows of 128 (tpu.memref_reshape), are such parts, too.
+//
+// An array in HBM lies in tiles on a TPU, and a DMA may reach into what fills up the last one:
+// `room` elements behind the array, of which `beyond` are the view's last ones
+// (mosaic_view_padding.c). They have no memory here.
 typedef struct {
   char *base;  // of the first element
   uint32_t rank;
@@ -44,6 +48,8 @@ typedef struct {
   int64_t split_step;  // bytes between the parts of a stored element
   int64_t dims[MP_MOSAIC_MAX_RANK];
   int64_t strides[MP_MOSAIC_MAX_RANK];  // bytes; split_dim: of stored elements
+  uint16_t room[MP_MOSAIC_MAX_RANK];
+  uint16_t beyond[MP_MOSAIC_MAX_RANK];
 } mp_mosaic_view_t;
 
 // ---- instructions ----
@@ -76,7 +82,7 @@ typedef enum {
   MP_MOSAIC_DO_ALLOCATE,  // view out = memory of vector a
   MP_MOSAIC_DO_SIZE,      // register out = size of dimension `value` of view a
   MP_MOSAIC_DO_BOUND,     // register out = bound `value` of the grid
-  MP_MOSAIC_DO_DMA,       // view b = view a, signals view c
+  MP_MOSAIC_DO_DMA,       // view b = view a, of `dtype`, signals view c
   // The same on the device of register `target`, whose semaphore c is; also signals `out` (NONE:
   // nothing) here.
   MP_MOSAIC_DO_REMOTE_DMA,
@@ -108,6 +114,7 @@ typedef struct {
   const int64_t *sizes;     // MP_MOSAIC_DYNAMIC: in the next register of `dynamic`
   const uint32_t *dynamic;  // registers
   const int64_t *steps;     // NULL: all are 1
+  bool is_slice;            // and not loaded or stored: it may have padding
 } mp_mosaic_part_t;
 
 // A result that is stored to memory, and may be computed right there: by the later instruction

@@ -134,7 +134,9 @@ static mp_status_t mosaic_remote_copy(const mp_mosaic_instruction_t *in, mp_mosa
     if (status == NULL) status = mosaic_remote_tell(in, state, device, &there);
   }
   mp_unlock(&peers->lock);
-  if (status == NULL && !*out_blocks) status = mp_mosaic_view_copy(&there, &state->views[in->a]);
+  if (status == NULL && !*out_blocks) {
+    status = mp_mosaic_view_dma(&there, &state->views[in->a], (mp_dtype_t)in->dtype);
+  }
   mp_unlock(&peers->peers[device].memory);
   return status;
 }
@@ -207,7 +209,7 @@ static mp_status_t mosaic_remote_own(const mp_mosaic_instruction_t *in, mp_mosai
   int64_t *semaphore = NULL;
   MP_RETURN_IF_ERROR(mp_mosaic_async_semaphore(&views[in->c], &semaphore));
   if (in->kind == MP_MOSAIC_DO_DMA) {
-    MP_RETURN_IF_ERROR(mp_mosaic_view_copy(&views[in->b], &views[in->a]));
+    MP_RETURN_IF_ERROR(mp_mosaic_view_dma(&views[in->b], &views[in->a], (mp_dtype_t)in->dtype));
   }
   mp_lock(&state->peers->lock);
   switch (in->kind) {

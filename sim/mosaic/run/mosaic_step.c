@@ -28,7 +28,8 @@ mp_status_t mp_mosaic_step_part(const mp_mosaic_part_t *part, const mp_mosaic_st
   for (uint32_t d = 0; d < view->rank; ++d) {
     starts[d] = d < part->num_indices ? state->registers[part->indices[d]] : 0;
   }
-  return mp_mosaic_view_part(view, starts, sizes, part->steps, out_view);
+  return (part->is_slice ? mp_mosaic_view_slice : mp_mosaic_view_part)(view, starts, sizes,
+                                                                       part->steps, out_view);
 }
 
 // Arguments are named in messages, since a kernel may access many in one line.
@@ -156,6 +157,7 @@ static mp_status_t mosaic_step_slice(const mp_mosaic_instruction_t *in, mp_mosai
     return mosaic_step_name_root(view, mp_mosaic_step_part(in->u.part, state, view, out));
   }
   *out = *view;
+  memset(out->beyond, 0, sizeof(out->beyond));
   mosaic_step_sizes(in->u.part, state, view->rank, out->dims);
   int64_t bytes = out->element;
   for (uint32_t d = 0; d < out->rank; ++d) {

@@ -41,14 +41,32 @@ bool mp_mosaic_view_is_dense(const mp_mosaic_view_t *view) {
   return true;
 }
 
+// ---- padding ----
+
+bool mp_mosaic_view_is_padded(const mp_mosaic_view_t *view) {
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    if (view->beyond[d] != 0) return true;
+  }
+  return false;
+}
+
+mp_mosaic_view_t mp_mosaic_view_kept(const mp_mosaic_view_t *view) {
+  mp_mosaic_view_t kept = *view;
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    kept.dims[d] -= view->beyond[d];
+    kept.beyond[d] = 0;
+  }
+  return kept;
+}
+
 // ---- parts ----
 
 static mp_status_t mosaic_view_check(const mp_mosaic_view_t *view, uint32_t d, int64_t start,
-                                     int64_t size, int64_t step) {
-  const int64_t most = view->dims[d];
-  const bool fits = step == 0 || size - 1 <= (most - 1) / step;
+                                     int64_t size, int64_t step, int64_t room) {
+  const int64_t most = view->dims[d] - view->beyond[d], last = most + room;
+  const bool fits = step == 0 || size - 1 <= (last - 1) / step;
   const bool is_in = size == 0 || (start >= 0 && size > 0 && start < most && fits &&
-                                   start <= most - 1 - (size - 1) * step);
+                                   start <= last - 1 - (size - 1) * step);
   if (is_in) return NULL;
   return mp_status_make(
       MP_OUT_OF_RANGE, "elements %lld to %lld of dimension %u are outside of its %lld elements",
@@ -73,14 +91,25 @@ static mp_status_t mosaic_view_part_split(const mp_mosaic_view_t *view, int64_t 
   return NULL;
 }
 
-mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *starts,
-                                const int64_t *sizes, const int64_t *steps,
-                                mp_mosaic_view_t *out_view) {
+// How many of `size` elements lie behind the first `most`.
+static uint16_t mosaic_view_beyond(int64_t most, int64_t start, int64_t size, int64_t step) {
+  if (size == 0 || step == 0) return 0;
+  const int64_t kept = (most - start + step - 1) / step;
+  return (uint16_t)(kept < size ? size - kept : 0);
+}
+
+// `rooms`: how far the part may go into the padding of each dimension; NULL: not at all.
+static mp_status_t mosaic_view_take(const mp_mosaic_view_t *view, const int64_t *starts,
+                                    const int64_t *sizes, const int64_t *steps,
+                                    const uint16_t *rooms, mp_mosaic_view_t *out_view) {
   mp_mosaic_view_t part = *view;
   for (uint32_t d = 0; d < view->rank; ++d) {
     const int64_t step = steps == NULL ? 1 : steps[d];
-    MP_RETURN_IF_ERROR(mosaic_view_check(view, d, starts[d], sizes[d], step));
+    const int64_t most = view->dims[d] - view->beyond[d], room = rooms == NULL ? 0 : rooms[d];
+    MP_RETURN_IF_ERROR(mosaic_view_check(view, d, starts[d], sizes[d], step, room));
     part.dims[d] = sizes[d];
+    part.beyond[d] = room == 0 ? 0 : mosaic_view_beyond(most, starts[d], sizes[d], step);
+    part.room[d] = 0;
     if (sizes[d] == 0) continue;  // nothing, wherever it begins
     if (view->split != 1 && d == view->split_dim) {
       MP_RETURN_IF_ERROR(mosaic_view_part_split(view, starts[d], step, &part));
@@ -93,11 +122,29 @@ mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *sta
   return NULL;
 }
 
+mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *starts,
+                                const int64_t *sizes, const int64_t *steps,
+                                mp_mosaic_view_t *out_view) {
+  return mosaic_view_take(view, starts, sizes, steps, NULL, out_view);
+}
+
+mp_status_t mp_mosaic_view_slice(const mp_mosaic_view_t *view, const int64_t *starts,
+                                 const int64_t *sizes, const int64_t *steps,
+                                 mp_mosaic_view_t *out_view) {
+  uint16_t rooms[MP_MOSAIC_MAX_RANK] = {0};
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    rooms[d] = (uint16_t)(view->room[d] + view->beyond[d]);
+  }
+  return mosaic_view_take(view, starts, sizes, steps, rooms, out_view);
+}
+
 // ---- other shapes ----
 
 static void mosaic_view_keep_dim(const mp_mosaic_view_t *view, uint32_t d, mp_mosaic_view_t *out) {
   if (view->split != 1 && d == view->split_dim) out->split_dim = out->rank;
   out->dims[out->rank] = view->dims[d];
+  out->room[out->rank] = view->room[d];
+  out->beyond[out->rank] = view->beyond[d];
   out->strides[out->rank++] = view->strides[d];
 }
 
@@ -147,8 +194,10 @@ mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, const mp_mosaic
   *out_view = out;
   if (to == from) return NULL;
   if (view->rank < 2 || type->rank != view->rank) return mosaic_view_refuse_bitcast();
+  if (view->beyond[d] != 0) return mosaic_view_refuse_bitcast();
   out.element = to;
   out.dims[d] = type->dims[d];
+  out.room[d] = to > from ? (uint16_t)(view->room[d] / (to / from)) : 0;
   if (view->split != 1) {
     if (to != from * view->split || view->split_step != from || view->split_dim != d ||
         view->phase != 0 || out.dims[d] * view->split != view->dims[d]) {
@@ -378,6 +427,10 @@ mp_status_t mp_mosaic_view_walk(const mp_mosaic_view_t *view, const uint8_t *mas
                                 mp_mosaic_view_see_t see, void *context) {
   box_t box;
   int64_t count = 1;
+  if (mp_mosaic_view_is_padded(view)) {
+    const mp_mosaic_view_t kept = mp_mosaic_view_kept(view);
+    return mp_mosaic_view_walk(&kept, mask, see, context);
+  }
   if (mp_mosaic_view_count(view) == 0) return NULL;
   if (view->split != 1 && mp_mosaic_view_count(view) == 1) {
     return see(context, view->base + view->phase * view->split_step, view->element);

@@ -15,6 +15,10 @@ uint32_t mp_mosaic_element_bytes(const mp_mosaic_type_t *type);
 MP_NODISCARD mp_status_t mp_mosaic_view_part(const mp_mosaic_view_t *view, const int64_t *starts,
                                              const int64_t *sizes, const int64_t *steps,
                                              mp_mosaic_view_t *out_view);
+// The same of a view to which DMAs go: it may end in the array's padding if it begins in the array.
+MP_NODISCARD mp_status_t mp_mosaic_view_slice(const mp_mosaic_view_t *view, const int64_t *starts,
+                                              const int64_t *sizes, const int64_t *steps,
+                                              mp_mosaic_view_t *out_view);
 // Without the dimensions of size 1 that `type` does not have.
 MP_NODISCARD mp_status_t mp_mosaic_view_squeeze(const mp_mosaic_view_t *view,
                                                 const mp_mosaic_type_t *type,
@@ -37,8 +41,28 @@ MP_NODISCARD mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void 
 MP_NODISCARD mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vector);
 MP_NODISCARD mp_status_t mp_mosaic_view_copy(const mp_mosaic_view_t *to,
                                              const mp_mosaic_view_t *from);
+
+// ---- tile padding ----
+
+// Gives a whole array in HBM the room that its tiles have on a TPU.
+void mp_mosaic_view_make_room(const mp_mosaic_type_t *type, mp_mosaic_view_t *view);
+bool mp_mosaic_view_is_padded(const mp_mosaic_view_t *view);
+// The view without its padding.
+mp_mosaic_view_t mp_mosaic_view_kept(const mp_mosaic_view_t *view);
+// As mp_mosaic_view_copy, for views with padding, of elements of `dtype`: what is written to
+// padding is lost, and what is read from it is as if nothing had written it (mosaic_unset.h).
+MP_NODISCARD mp_status_t mp_mosaic_view_dma(const mp_mosaic_view_t *to,
+                                            const mp_mosaic_view_t *from, mp_dtype_t dtype);
+// The same from and to elements that lie one after the other.
+MP_NODISCARD mp_status_t mp_mosaic_view_dma_read(const mp_mosaic_view_t *from, mp_dtype_t dtype,
+                                                 void *elements);
+MP_NODISCARD mp_status_t mp_mosaic_view_dma_write(const mp_mosaic_view_t *to, const void *elements);
+
+// ---- pieces ----
+
 // Calls `see` for each piece of memory that the view consists of, or with a mask (one byte for each
-// element, not for packed memrefs) those elements for which it is not zero; until `see` fails.
+// element, not for packed memrefs) those elements for which it is not zero; until `see` fails. A
+// view's padding has no pieces.
 typedef mp_status_t (*mp_mosaic_view_see_t)(void *context, char *at, size_t bytes);
 MP_NODISCARD mp_status_t mp_mosaic_view_walk(const mp_mosaic_view_t *view, const uint8_t *mask,
                                              mp_mosaic_view_see_t see, void *context);

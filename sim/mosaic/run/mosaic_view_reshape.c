@@ -133,7 +133,12 @@ static mp_status_t mosaic_view_reshape_group(const mp_mosaic_view_t *view, uint3
   if (end - begin == 1 && to_end - to_begin == 1) {
     if (view->split != 1 && begin == view->split_dim) out->split_dim = to_begin;
     out->strides[to_begin] = view->strides[begin];
+    out->room[to_begin] = view->room[begin];
+    out->beyond[to_begin] = view->beyond[begin];
     return NULL;
+  }
+  for (uint32_t d = begin; d < end; ++d) {
+    if (view->beyond[d] != 0) return mosaic_view_reshape_refuse();
   }
   if (view->split != 1 && view->split_dim >= begin && view->split_dim < end) {
     return mosaic_view_reshape_split(view, begin, end, out, to_begin, to_end)
@@ -154,7 +159,10 @@ mp_status_t mp_mosaic_view_reshape(const mp_mosaic_view_t *view, const mp_mosaic
                                    mp_mosaic_view_t *out_view) {
   mp_mosaic_view_t out = *view;
   out.rank = type->rank;
-  for (uint32_t d = 0; d < type->rank; ++d) out.dims[d] = type->dims[d];
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    out.dims[d] = type->dims[d];
+    out.room[d] = out.beyond[d] = 0;
+  }
   if (mp_mosaic_view_count(&out) != mp_mosaic_view_count(view)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the new shape has another number of elements");
   }

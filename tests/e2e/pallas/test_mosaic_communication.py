@@ -39,6 +39,7 @@ def test_they_compute_what_collectives_do(pod):
       same(lambda x: permute(x, by), to(by), (8 * n, 128), np.float32)
     vmem = dict(in_specs=[pl.BlockSpec(memory_space=pltpu.VMEM)], out_specs=pl.BlockSpec(memory_space=pltpu.VMEM))
     same(lambda x: permute(x, **vmem), to(1), (8 * n, 128), np.float32)
+    same(permute_in_tiles, to(1), (12 * n, 128), np.float32)
     """, **pod)
 
 

@@ -67,6 +67,11 @@ def large_permute():
 
 
 @check
+def permute_in_tiles():
+  same(kernels.permute_in_tiles, shift, (12 * number(), 128), np.float32)
+
+
+@check
 def rounds():
   def of(f):
     return lambda x: lax.fori_loop(0, 20, lambda i, x: f(x) + i, x)
