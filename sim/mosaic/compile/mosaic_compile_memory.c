@@ -200,7 +200,7 @@ static mp_status_t mosaic_compile_memory_slice(mp_mosaic_compiler_t *c, const mp
 
 static mp_status_t mosaic_compile_memory_cast(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op,
                                               uint8_t kind) {
-  mp_mosaic_instruction_t in = {.kind = kind};
+  mp_mosaic_instruction_t in = {.kind = kind, .dtype = (uint8_t)op->operands[0]->type->dtype};
   mp_mosaic_place_t view;
   for (uint32_t d = 0; kind == MP_MOSAIC_DO_RESHAPE && d < op->results[0].type->rank; ++d) {
     if (op->results[0].type->dims[d] == MP_MOSAIC_DYNAMIC) {
@@ -213,12 +213,13 @@ static mp_status_t mosaic_compile_memory_cast(mp_mosaic_compiler_t *c, const mp_
   return mosaic_compile_memory_new_view(c, op, view.root, &in);
 }
 
-// Elements narrower than a byte have bytes of their own here, so they are no parts of words.
+// Elements narrower than a byte have bytes of their own here: they can be the parts of words
+// (run/mosaic_view_narrow.c), but memory of words does not become such elements.
 static mp_status_t mosaic_compile_memory_bitcast(mp_mosaic_compiler_t *c,
                                                  const mp_mosaic_op_t *op) {
   const int from = mp_dtype_bits(op->operands[0]->type->dtype);
   const int to = mp_dtype_bits(op->results[0].type->dtype);
-  if (from != to && (from < 8 || to < 8)) {
+  if (from != to && to < 8) {
     return mp_mosaic_op_error(op, MP_UNIMPLEMENTED,
                               "memory of %d-bit elements that is seen as %d-bit ones", from, to);
   }

@@ -42,8 +42,10 @@ typedef struct {
   uint32_t pack;     // 1: not packed
   uint32_t split;    // 1: not split
   uint32_t split_dim;
-  uint32_t phase;  // split: the number of the first element in its stored one
-  uint32_t root;   // the argument of which it is a part; NONE, BARRIER: none
+  uint32_t phase;      // split: the number of the first element in its stored one
+  uint32_t part_bits;  // packed: the bits that count of each stored byte; 0: stored elements have
+                       // whole bytes
+  uint32_t root;       // the argument of which it is a part; NONE, BARRIER: none
   int64_t pack_step;
   int64_t split_step;  // bytes between the parts of a stored element
   int64_t dims[MP_MOSAIC_MAX_RANK];

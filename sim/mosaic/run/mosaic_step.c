@@ -47,7 +47,7 @@ static void mosaic_step_set(mp_mosaic_state_t *state, const mp_mosaic_view_t *wh
                             const mp_mosaic_view_t *part) {
   if (!mosaic_step_is_unset(state, whole)) return;
   const mp_mosaic_view_t *root = &state->views[state->kernel_args[whole->root]];
-  if (mp_mosaic_view_count(part) * part->element == mp_mosaic_view_count(root) * root->element) {
+  if (mp_mosaic_view_bytes(part) == mp_mosaic_view_bytes(root)) {
     state->unset &= ~(UINT64_C(1) << whole->root);
   }
 }
@@ -205,7 +205,8 @@ mp_status_t mp_mosaic_step_memory(const mp_mosaic_program_t *program,
     case MP_MOSAIC_DO_RESHAPE:
       return mp_mosaic_view_reshape(&views[in->a], in->u.type, &views[in->out]);
     case MP_MOSAIC_DO_BITCAST:
-      return mp_mosaic_view_bitcast(&views[in->a], in->u.type, &views[in->out]);
+      return mp_mosaic_view_bitcast(&views[in->a], mp_dtype_bits((mp_dtype_t)in->dtype), in->u.type,
+                                    &views[in->out]);
     case MP_MOSAIC_DO_ALLOCATE:
       mosaic_step_allocate(program, in, state);
       return NULL;

@@ -31,6 +31,23 @@ int64_t mp_mosaic_view_count(const mp_mosaic_view_t *view) {
   return count;
 }
 
+int64_t mp_mosaic_view_bytes(const mp_mosaic_view_t *view) {
+  const uint32_t bytes = view->part_bits != 0 ? view->pack : view->element;
+  return mp_mosaic_view_count(view) * bytes;
+}
+
+mp_mosaic_view_t mp_mosaic_view_of_elements(const mp_mosaic_view_t *view, char *elements) {
+  mp_mosaic_view_t dense = {
+      .base = elements, .rank = view->rank, .element = view->element, .pack = 1, .split = 1};
+  int64_t stride = view->element;
+  for (uint32_t d = view->rank; d-- > 0;) {
+    dense.dims[d] = view->dims[d];
+    dense.strides[d] = stride;
+    stride *= view->dims[d];
+  }
+  return dense;
+}
+
 bool mp_mosaic_view_is_dense(const mp_mosaic_view_t *view) {
   int64_t stride = view->element;
   if (view->pack != 1 || view->split != 1) return false;
@@ -186,8 +203,11 @@ static mp_status_t mosaic_view_refuse_bitcast(void) {
   return mp_status_make(MP_UNIMPLEMENTED, "this change of element types is not supported");
 }
 
-mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, const mp_mosaic_type_t *type,
-                                   mp_mosaic_view_t *out_view) {
+mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, int bits,
+                                   const mp_mosaic_type_t *type, mp_mosaic_view_t *out_view) {
+  if (bits < 8 && mp_dtype_bits(type->dtype) != bits) {
+    return mp_mosaic_view_bitcast_narrow(view, bits, type, out_view);
+  }
   mp_mosaic_view_t out = *view;
   const uint32_t to = mp_mosaic_element_bytes(type), from = view->element;
   const uint32_t d = view->rank - 2;
@@ -269,7 +289,8 @@ static mp_status_t mosaic_view_box(const mp_mosaic_view_t *view, const mp_mosaic
                                    box_t *out) {
   const uint32_t pack = view->pack != 1 ? view->pack : other->pack;
   out->rank = 0;
-  out->element = view->element / pack;
+  const uint32_t bits = view->part_bits != 0 ? view->part_bits : other->part_bits;
+  out->element = bits != 0 ? 1 : view->element / pack;
   for (uint32_t d = 0; d < view->rank; ++d) {
     MP_RETURN_IF_ERROR(mosaic_view_box_dim(view, other, d, out));
   }
@@ -328,6 +349,10 @@ mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void *vector) {
     mosaic_view_join(view, vector);
     return NULL;
   }
+  if (view->part_bits != 0) {
+    const mp_mosaic_view_t to = mp_mosaic_view_of_elements(view, vector);
+    return mp_mosaic_view_copy_narrow(&to, view);
+  }
   MP_RETURN_IF_ERROR(mosaic_view_box(view, view, &box));
   mosaic_view_dense_strides(&box, strides);
   mosaic_view_box_copy(&box, vector, strides, view->base, box.strides);
@@ -337,6 +362,10 @@ mp_status_t mp_mosaic_view_read(const mp_mosaic_view_t *view, void *vector) {
 mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vector) {
   box_t box;
   int64_t strides[MOSAIC_VIEW_MAX_BOX];
+  if (view->part_bits != 0) {  // the vector is only read
+    const mp_mosaic_view_t from = mp_mosaic_view_of_elements(view, (char *)vector);
+    return mp_mosaic_view_copy_narrow(view, &from);
+  }
   MP_RETURN_IF_ERROR(mosaic_view_box(view, view, &box));
   mosaic_view_dense_strides(&box, strides);
   mosaic_view_box_copy(&box, view->base, box.strides, vector, strides);
@@ -345,12 +374,14 @@ mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vecto
 
 mp_status_t mp_mosaic_view_copy(const mp_mosaic_view_t *to, const mp_mosaic_view_t *from) {
   box_t a, b;
+  const bool is_narrow = to->part_bits != from->part_bits;
   bool is_same = to->rank == from->rank && to->element == from->element &&
-                 (to->pack == from->pack || to->pack == 1 || from->pack == 1);
+                 (is_narrow || to->pack == from->pack || to->pack == 1 || from->pack == 1);
   for (uint32_t d = 0; is_same && d < to->rank; ++d) is_same = to->dims[d] == from->dims[d];
   if (!is_same) {
     return mp_status_make(MP_INVALID_ARGUMENT, "both sides of the copy have different sizes");
   }
+  if (is_narrow) return mp_mosaic_view_copy_narrow(to, from);
   MP_RETURN_IF_ERROR(mosaic_view_box(to, from, &a));
   MP_RETURN_IF_ERROR(mosaic_view_box(from, to, &b));
   mosaic_view_box_copy(&a, to->base, a.strides, from->base, b.strides);

@@ -26,12 +26,21 @@ MP_NODISCARD mp_status_t mp_mosaic_view_squeeze(const mp_mosaic_view_t *view,
 MP_NODISCARD mp_status_t mp_mosaic_view_reshape(const mp_mosaic_view_t *view,
                                                 const mp_mosaic_type_t *type,
                                                 mp_mosaic_view_t *out_view);
-MP_NODISCARD mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view,
+// `bits`: of an element as the view has them.
+MP_NODISCARD mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, int bits,
                                                 const mp_mosaic_type_t *type,
                                                 mp_mosaic_view_t *out_view);
+// The same, for elements that are narrower than a byte, and `type`'s, which are not.
+MP_NODISCARD mp_status_t mp_mosaic_view_bitcast_narrow(const mp_mosaic_view_t *view, int bits,
+                                                       const mp_mosaic_type_t *type,
+                                                       mp_mosaic_view_t *out_view);
 
 // The number of elements.
 int64_t mp_mosaic_view_count(const mp_mosaic_view_t *view);
+// The bytes that it has in memory.
+int64_t mp_mosaic_view_bytes(const mp_mosaic_view_t *view);
+// A dense array of a view's dimensions and elements.
+mp_mosaic_view_t mp_mosaic_view_of_elements(const mp_mosaic_view_t *view, char *elements);
 // Whether its elements lie one after the other.
 bool mp_mosaic_view_is_dense(const mp_mosaic_view_t *view);
 
@@ -60,6 +69,10 @@ MP_NODISCARD mp_status_t mp_mosaic_view_dma_write(const mp_mosaic_view_t *to, co
 
 // ---- pieces ----
 
+// The same if one of them has words of elements narrower than a byte (part_bits), and the same
+// sizes.
+MP_NODISCARD mp_status_t mp_mosaic_view_copy_narrow(const mp_mosaic_view_t *to,
+                                                    const mp_mosaic_view_t *from);
 // Calls `see` for each piece of memory that the view consists of, or with a mask (one byte for each
 // element, not for packed memrefs) those elements for which it is not zero; until `see` fails. A
 // view's padding has no pieces.

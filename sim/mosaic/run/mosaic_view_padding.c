@@ -71,28 +71,15 @@ mp_status_t mp_mosaic_view_dma(const mp_mosaic_view_t *to, const mp_mosaic_view_
   return mp_mosaic_view_copy(&into, &out_of);
 }
 
-// The dimensions of a view, dense.
-static mp_mosaic_view_t mosaic_view_padding_elements(const mp_mosaic_view_t *view, char *elements) {
-  mp_mosaic_view_t dense = {
-      .base = elements, .rank = view->rank, .element = view->element, .pack = 1, .split = 1};
-  int64_t stride = view->element;
-  for (uint32_t d = view->rank; d-- > 0;) {
-    dense.dims[d] = view->dims[d];
-    dense.strides[d] = stride;
-    stride *= view->dims[d];
-  }
-  return dense;
-}
-
 mp_status_t mp_mosaic_view_dma_read(const mp_mosaic_view_t *from, mp_dtype_t dtype,
                                     void *elements) {
   if (!mp_mosaic_view_is_padded(from)) return mp_mosaic_view_read(from, elements);
-  const mp_mosaic_view_t to = mosaic_view_padding_elements(from, elements);
+  const mp_mosaic_view_t to = mp_mosaic_view_of_elements(from, elements);
   return mp_mosaic_view_dma(&to, from, dtype);
 }
 
 mp_status_t mp_mosaic_view_dma_write(const mp_mosaic_view_t *to, const void *elements) {
   if (!mp_mosaic_view_is_padded(to)) return mp_mosaic_view_write(to, elements);
-  const mp_mosaic_view_t from = mosaic_view_padding_elements(to, (char *)elements);  // is only read
+  const mp_mosaic_view_t from = mp_mosaic_view_of_elements(to, (char *)elements);  // is only read
   return mp_mosaic_view_dma(to, &from, MP_DTYPE_U8);
 }

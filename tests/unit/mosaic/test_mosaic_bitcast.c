@@ -183,10 +183,67 @@ static void test_bitcast_rows_refused(void **state) {
   free(y);
 }
 
+// ---- elements narrower than a byte ----
+
+#define EIGHTH "32x128xi4"
+
+// Row i of words holds rows 8i to 8i + 7 of 4-bit elements, each of which has a byte.
+static void check_narrow(const char *text, bool is_of_words) {
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, is_of_words ? MP_DTYPE_S32 : MP_DTYPE_S4, is_of_words ? 4 : 32, 128);
+  bench_result(&bench, is_of_words ? MP_DTYPE_S4 : MP_DTYPE_S32, is_of_words ? 32 : 4, 128);
+  assert_ok(bench_compile(&bench, text));
+  uint32_t *words = aligned_alloc(64, 2048);
+  uint8_t *parts = aligned_alloc(64, 4096);
+  for (int i = 0; i < 4096; ++i) parts[i] = (uint8_t)(is_of_words ? 0xee : (i * 7 + i / 128) % 16);
+  for (int i = 0; i < 512; ++i) words[i] = is_of_words ? (uint32_t)i * 2654435761u : 0xeeeeeeee;
+  if (is_of_words) {
+    assert_ok(bench_run(&bench, (const void *[]){words}, (void *[]){parts}));
+  } else {
+    assert_ok(bench_run(&bench, (const void *[]){parts}, (void *[]){words}));
+  }
+  for (int i = 0; i < 4096; ++i) {
+    const uint32_t word = words[i / 1024 * 128 + i % 128], part = i / 128 % 8;
+    assert_int_equal(parts[i], word >> 4 * part & 15);
+  }
+  free(words);
+  free(parts);
+  bench_end(&bench);
+}
+
+static void test_bitcast_narrow(void **state) {
+  (void)state;
+  check_narrow(BITCAST_DMA(EIGHTH, WORDS, BITCAST("%b", "%x", EIGHTH, WORDS), "%b", "%y", WORDS),
+               false);
+  check_narrow(BITCAST_DMA(WORDS, EIGHTH, BITCAST("%b", "%y", EIGHTH, WORDS), "%x", "%b", WORDS),
+               true);
+}
+
+// 16-bit elements that are seen as words do not become words of 4-bit elements.
+static void test_bitcast_narrow_refused(void **state) {
+  (void)state;
+  bench_t bench;
+  bench_begin(&bench);
+  bench_operand(&bench, MP_DTYPE_S16, 8, 128);
+  bench_result(&bench, MP_DTYPE_S4, 32, 128);
+  assert_ok(bench_compile(
+      &bench, BITCAST_DMA(HALVES, EIGHTH,
+                          BITCAST("%a", "%x", HALVES, WORDS) BITCAST("%b", "%y", EIGHTH, WORDS),
+                          "%a", "%b", WORDS)));
+  void *x = counting(512), *y = counting(1024);
+  assert_status(bench_run(&bench, (const void *[]){x}, (void *[]){y}), MP_UNIMPLEMENTED,
+                "between words of elements of 4 bits and packed words");
+  free(x);
+  free(y);
+  bench_end(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bitcast_dma), cmocka_unit_test(test_bitcast_rows),
-      cmocka_unit_test(test_bitcast_rows_outer), cmocka_unit_test(test_bitcast_steps),
-      cmocka_unit_test(test_bitcast_rows_refused)};
+      cmocka_unit_test(test_bitcast_dma),           cmocka_unit_test(test_bitcast_rows),
+      cmocka_unit_test(test_bitcast_rows_outer),    cmocka_unit_test(test_bitcast_steps),
+      cmocka_unit_test(test_bitcast_rows_refused),  cmocka_unit_test(test_bitcast_narrow),
+      cmocka_unit_test(test_bitcast_narrow_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
