@@ -178,7 +178,8 @@ static bool mosaic_make_windows_is_array(const mp_mosaic_attr_t *params,
   return !window->is_element;
 }
 
-// A kernel changes the semaphores of its operands in their memory.
+// A kernel changes the semaphores of its operands in their memory. An aliased operand's are the
+// result's, which the planner makes a copy of if the operand is a constant.
 static mp_status_t mosaic_make_windows_check_semaphores(const mp_mosaic_maker_t *maker,
                                                         const mp_mosaic_window_t *window) {
   if (window->is_result) return NULL;
@@ -188,7 +189,7 @@ static mp_status_t mosaic_make_windows_check_semaphores(const mp_mosaic_maker_t 
     return mp_mosaic_maker_error(maker, "operands %u and %u are the same semaphores", i,
                                  window->array);
   }
-  if (operand->op == NULL || operand->op->code != MP_OP_CONSTANT) return NULL;
+  if (window->alias >= 0 || operand->op == NULL || operand->op->code != MP_OP_CONSTANT) return NULL;
   return mp_mosaic_maker_error(maker, "operand %u has semaphores, but is a constant",
                                window->array);
 }
@@ -219,7 +220,7 @@ static mp_status_t mosaic_make_windows_make(const mp_mosaic_maker_t *maker,
   if (window->is_whole && !window->is_semaphores) window->bytes = 0;
   MP_RETURN_IF_ERROR(mosaic_make_windows_array(maker, window));
   maker->kernel->has_semaphores |= window->is_semaphores;
-  if (window->is_semaphores) return mosaic_make_windows_check_semaphores(maker, window);
+  if (window->is_semaphores) return NULL;
   if (indices != NULL) MP_RETURN_IF_ERROR(mosaic_make_windows_entry(maker, indices, window));
   MP_RETURN_IF_ERROR(mosaic_make_windows_kind(maker, kind, window));
   window->is_array = mosaic_make_windows_is_array(params, window);
@@ -357,6 +358,10 @@ mp_status_t mp_mosaic_make_windows(mp_mosaic_maker_t *maker) {
         maker, params == NULL ? NULL : params->list.items[w].value, window));
   }
   mosaic_make_windows_set_aliases(maker);
+  for (uint32_t w = 0; w < kernel->num_windows; ++w) {
+    if (!kernel->windows[w].is_semaphores) continue;
+    MP_RETURN_IF_ERROR(mosaic_make_windows_check_semaphores(maker, &kernel->windows[w]));
+  }
   MP_RETURN_IF_ERROR(mosaic_make_windows_make_locals(maker));
   mosaic_make_windows_place(kernel);
   return NULL;

@@ -8,8 +8,10 @@ import scenario
 
 PRELUDE = """
 import re
+from unittest import mock
 import jax, jax.numpy as jnp, numpy as np
 from jax import export
+from jax._src import tpu_custom_call
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
@@ -21,11 +23,15 @@ def call(x):
 x = np.ones((32, 128), np.float32)
 mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
 
+# The version of stable_mosaic: JAX 0.10 writes its newest one.
+newest = 15 if hasattr(tpu_custom_call, "ir_version_override") else None
+
 def modules(text): return re.findall(r'body.22: .22([A-Za-z0-9+/=]+)', text)
 
 def check(f, *args):
   found = modules(jax.jit(f).lower(*args).as_text())
-  expected = modules(jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",)).as_text())
+  with mock.patch.object(tpu_custom_call, "get_ir_version", lambda ctx: newest):
+    expected = modules(jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",)).as_text())
   assert found and found == expected, (len(found), len(expected))
 """
 
@@ -175,6 +181,36 @@ def test_a_dma_goes_on_between_kernels():
                               input_output_aliases={1: 0})(x, o, sems)
       """
   expect_wait(code, "NUMBER", "1", "0", "it is 0, and the wait is for 16384")
+
+
+def test_semaphores_that_begin_as_a_constant():
+  code = """
+      kernel = pl.core_map(mesh=pltpu.create_tensorcore_mesh("core"))
+      def f(y):
+        x, semaphore = pl.empty_ref_like(pltpu.SMEM((8,), jnp.int32)), pl.empty_ref_like(pltpu.SemaphoreType.DMA(()))
+        out = pl.empty_ref_like(pltpu.HBM((8,), jnp.int32))
+        @kernel
+        def _():
+          for i in range(8): x[i] = i
+        @kernel
+        def _(): pltpu.make_async_copy(x, out, semaphore).start()
+        @kernel
+        def _(): pltpu.make_async_copy(x, out, semaphore).wait()
+        return out[...] + y
+      for y in range(2): np.testing.assert_array_equal(jax.jit(f)(y), np.arange(8) + y)
+      """
+  for variables in ({}, {"MINIPOD_KERNELS": "check"}):
+    scenario.run(code, **POD | variables)
+
+
+def test_a_hint_that_only_new_modules_have():
+  scenario.run("""
+      def product(a, b, o): o[...] = jnp.einsum("km,kn->mn", a[...], b[...])
+      a, b = np.arange(128 * 256.).reshape(128, 256) % 7, np.arange(128 * 128.).reshape(128, 128) % 5
+      f = pl.pallas_call(product, out_shape=jax.ShapeDtypeStruct((256, 128), jnp.float32),
+                         compiler_params=pltpu.CompilerParams(fuse_transposed_lhs_in_matmul=True))
+      np.testing.assert_array_equal(f(jnp.float32(a), jnp.float32(b)), a.T @ b)
+      """, **POD)
 
 
 def test_dmas_that_are_counted():

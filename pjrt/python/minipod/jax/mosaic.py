@@ -3,12 +3,15 @@
 On other pods, JAX's interpreters make operations of a kernel.
 """
 
+import functools
+
 import jax
 from minipod.jax import guard
 from minipod.jax import rules
 from minipod.jax import start
 
 TPU = "tpu"  # the name under which JAX has its rules for TPUs
+_NEWEST_VERSION = 15  # of stable_mosaic that the library reads (sim/mosaic/ir/)
 
 
 def is_chosen() -> bool:
@@ -32,9 +35,20 @@ def choose(rule, otherwise):
     if params.get("interpret") or not is_chosen():
       _tell_of_checks()
       return otherwise(ctx, *args, **params)
+    _limit_version()
     return for_tpus(ctx, *args, **params)
 
   return lower
+
+
+@functools.cache
+def _limit_version() -> None:
+  """Makes JAX write a version of stable_mosaic that the library reads, from JAX 0.11 on; JAX 0.10 has no newer one."""
+  with guard.use("the newest kernels"):
+    from jax._src import tpu_custom_call
+
+    if hasattr(tpu_custom_call, "ir_version_override"):
+      tpu_custom_call.ir_version_override = lambda: _NEWEST_VERSION
 
 
 def _tell_of_checks() -> None:

@@ -52,6 +52,19 @@ def _show(devices) -> None:
     guard.teach("another name of the platform", _rename)
 
 
+class ClientAs:
+  """A client under another platform name, for code of JAX that knows only certain names."""
+
+  supports_executable_serialization = True
+
+  def __init__(self, client, platform: str):
+    self._client = client
+    self.platform = platform
+
+  def __getattr__(self, name):
+    return getattr(self._client, name)
+
+
 def _rename() -> None:
   from jaxlib import _jax
 

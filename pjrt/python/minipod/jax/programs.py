@@ -6,6 +6,7 @@ import os
 
 from minipod.jax import guard
 from minipod.jax import mosaic
+from minipod.jax import names
 from minipod.jax import rules
 
 
@@ -23,19 +24,6 @@ def allow_donation() -> None:
     mlir._platforms_with_donation.append(guard.PLATFORM)
 
 
-class _AsCpu:
-  """A client under the platform name "cpu"."""
-
-  platform = "cpu"
-  supports_executable_serialization = True
-
-  def __init__(self, client):
-    self._client = client
-
-  def __getattr__(self, name):
-    return getattr(self._client, name)
-
-
 def allow_compilation_cache() -> None:
   """Lets JAX's persistent cache serve the platform; JAX's list of names is a local variable.
 
@@ -48,7 +36,7 @@ def allow_compilation_cache() -> None:
   @functools.wraps(original)
   def is_cache_used(backend) -> bool:
     with guard.use("the compilation cache"):
-      backend = _AsCpu(backend) if backend.platform == guard.PLATFORM else backend
+      backend = names.ClientAs(backend, "cpu") if backend.platform == guard.PLATFORM else backend
     return original(backend)
 
   compilation_cache.is_cache_used = is_cache_used

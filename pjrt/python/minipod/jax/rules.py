@@ -3,6 +3,7 @@
 import dataclasses
 
 from minipod.jax import guard
+from minipod.jax import names
 
 # Primitives whose rules for every platform make operations that minipod computes itself.  JAX's rules for CPUs call
 # LAPACK instead, or suit XLA's CPU compiler.
@@ -94,8 +95,9 @@ def as_platform(name: str, rule):
   """The rule, run as if it lowered for platform `name`."""
 
   def pose(ctx, *args, **params):
-    return rule(ctx.replace(module_context=ctx.module_context.replace(platforms=(name,))),
-                *args, **params)
+    module = ctx.module_context
+    client = module.backend and names.ClientAs(module.backend, name)
+    return rule(ctx.replace(module_context=module.replace(platforms=(name,), backend=client)), *args, **params)
 
   return pose
 
