@@ -139,7 +139,11 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
 
 mp_status_t mp_pjrt_print_program(const mp_program_t *program, const mp_attr_t *attrs, bool unfused,
                                   mp_strbuf_t *out_text) {
-  const mp_print_options_t options = {.locations = true, .unfused = unfused};
+  mp_print_options_t options = {.locations = true, .unfused = unfused};
+  if (unfused) {
+    options.renamed[0] = MP_MOSAIC_KERNEL_TARGET;
+    options.renamed[1] = MP_MOSAIC_TARGET;
+  }
   mp_module_t module = *program->module;
   module.attrs = attrs;
   mp_spmd_report_print(&program->report, out_text);

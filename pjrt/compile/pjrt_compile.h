@@ -37,7 +37,7 @@ MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_
                                          mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled);
 
 // Appends the partitioned program as StableHLO text, with `attrs` as the module's attributes; with
-// `unfused` without minipod's own fused ops.
+// `unfused` without minipod's own fused ops and names.
 MP_NODISCARD mp_status_t mp_pjrt_print_program(const mp_program_t *program, const mp_attr_t *attrs,
                                                bool unfused, mp_strbuf_t *out_text);
 

@@ -14,6 +14,8 @@ typedef struct {
   bool locations;  // a trailing loc(...) behind each op
   bool generic;    // all ops in the generic form
   bool unfused;    // in place of a minipod.fusion the ops of its region, which other tools know
+  // Custom calls of target renamed[0] are printed with target renamed[1]; NULL: none.
+  const char *renamed[2];
   // Constants of more elements than this become dense<...>, which cannot be read back; 0: no limit.
   uint32_t elide_elements;
 } mp_print_options_t;

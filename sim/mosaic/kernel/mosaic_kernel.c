@@ -197,13 +197,24 @@ mp_status_t mp_mosaic_make_kernel_of(mp_arena_t *arena, const mp_op_t *op,
   return mp_op_error_at(op, status);
 }
 
+// The compiler's own memory, in units of 512 bytes, with libtpu 0.0.52 for v5e, v6e and 7x.
+static mp_status_t mosaic_kernel_check_scratch(const mp_mosaic_call_t *call) {
+  enum { LEAST = 36864, UNIT = 512 };
+  if (call->scratch_bytes < 0 || call->scratch_bytes > LEAST - UNIT) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "internal_scratch_in_bytes: a TPU's compiler refuses this: Requested "
+                        "internal scratch size %lld needs to be at least %d bytes",
+                        (long long)call->scratch_bytes, LEAST);
+}
+
 mp_status_t mp_mosaic_make_kernel(mp_arena_t *arena, const mp_op_t *op,
                                   const mp_mosaic_target_t *target,
                                   const mp_kernel_t **out_kernel) {
   mp_mosaic_call_t call;
   mp_status_t status = mp_mosaic_read_call(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), &call);
   if (status != NULL) return mp_op_error_at(op, status);
-  status = mp_mosaic_verify(call.module);
+  status = mosaic_kernel_check_scratch(&call);
+  if (status == NULL) status = mp_mosaic_verify(call.module);
   status = status == NULL ? mp_mosaic_make_kernel_of(arena, op, call.module, target,
                                                      call.vmem_limit_bytes, out_kernel)
                           : mp_op_error_at(op, status);

@@ -18,6 +18,7 @@ typedef struct {
   int64_t bytes;       // so far
   uint32_t num_named;  // in `text`
   mp_strbuf_t text;
+  mp_strbuf_t windows;  // what libtpu says of each block
 } count_t;
 
 // ---- sizes ----
@@ -91,14 +92,47 @@ static void mosaic_make_capacity_add(count_t *count, const char *what, uint32_t 
   if (buffers > 1) mp_strbuf_printf(&count->text, " x %lld buffers", (long long)buffers);
 }
 
+static void mosaic_make_capacity_put_shape(count_t *count, mp_dtype_t dtype, const int64_t *dims,
+                                           uint32_t rank) {
+  mp_strbuf_printf(&count->windows, "%s[", mp_dtype_name(dtype));
+  for (uint32_t d = 0; d < rank; ++d) {
+    mp_strbuf_printf(&count->windows, "%s%lld", d == 0 ? "" : ",", (long long)dims[d]);
+  }
+  mp_strbuf_puts(&count->windows, "]");
+}
+
+// Names a block as libtpu 0.0.52 does: operands without bounds of the grid.
+static void mosaic_make_capacity_name(count_t *count, const mp_mosaic_window_t *window,
+                                      int64_t buffers) {
+  const mp_mosaic_type_t *type = window->type;
+  const char *kind = window->is_result ? "output" : "input";
+  if (count->num_named > MOST_NAMED) return;
+  mp_strbuf_printf(&count->windows,
+                   "\n%s window allocation for operator %s %u. The window shape is ", kind, kind,
+                   window->array - (window->is_result ? 0 : count->maker->num_dynamic));
+  mosaic_make_capacity_put_shape(count, type->dtype, type->dims, type->rank);
+  mp_strbuf_puts(&count->windows, ", while the full shape is ");
+  mosaic_make_capacity_put_shape(count, type->dtype, window->dims, type->rank);
+  if (buffers == 1) {
+    mp_strbuf_puts(&count->windows, ". This allocation is single buffered.");
+  } else {
+    mp_strbuf_printf(&count->windows, ". This allocation has %lld buffering levels.",
+                     (long long)buffers);
+  }
+}
+
+static void mosaic_make_capacity_count_window(count_t *count, const mp_mosaic_window_t *window) {
+  const int64_t buffers = mosaic_make_capacity_buffers(count, window);
+  if (window->is_whole || window->type->space != count->space) return;
+  mosaic_make_capacity_add(count, window->is_result ? "result" : "operand", window->array,
+                           mosaic_make_capacity_size(window->type), buffers);
+  mosaic_make_capacity_name(count, window, buffers);
+}
+
 static void mosaic_make_capacity_count(count_t *count) {
   const mp_mosaic_kernel_t *kernel = count->maker->kernel;
   for (uint32_t w = 0; w < kernel->num_windows; ++w) {
-    const mp_mosaic_window_t *window = &kernel->windows[w];
-    if (window->is_whole || window->type->space != count->space) continue;
-    mosaic_make_capacity_add(count, window->is_result ? "result" : "operand", window->array,
-                             mosaic_make_capacity_size(window->type),
-                             mosaic_make_capacity_buffers(count, window));
+    mosaic_make_capacity_count_window(count, &kernel->windows[w]);
   }
   for (uint32_t i = 0; i < kernel->num_locals; ++i) {
     const mp_mosaic_local_t *local = &kernel->locals[i];
@@ -117,22 +151,26 @@ static mp_status_t mosaic_make_capacity_refuse(const count_t *count, int64_t lim
   const bool is_vmem = count->space == MP_MOSAIC_SPACE_VMEM;
   const bool asks = count->maker->vmem_limit != 0 || count->maker->target->scoped_vmem == 0;
   MP_RETURN_IF_ERROR(mp_strbuf_status(&count->text));
+  MP_RETURN_IF_ERROR(mp_strbuf_status(&count->windows));
   return mp_status_make(MP_RESOURCE_EXHAUSTED,
                         "Ran out of memory in memory space %s while allocating on stack for Mosaic "
                         "function '%s', which needs %lld bytes of %s, of which it may have %lld%s: "
-                        "%s%s",
+                        "%s%s%s",
                         is_vmem ? "vmem" : "smem", count->maker->kernel->name,
                         (long long)count->bytes, is_vmem ? "VMEM" : "SMEM", (long long)limit,
                         is_vmem && !asks ? " without vmem_limit_bytes" : "",
-                        mp_strbuf_text(&count->text), count->num_named > MOST_NAMED ? ", ..." : "");
+                        mp_strbuf_text(&count->text), count->num_named > MOST_NAMED ? ", ..." : "",
+                        mp_strbuf_text(&count->windows));
 }
 
 static mp_status_t mosaic_make_capacity_check(const mp_mosaic_maker_t *maker,
                                               mp_mosaic_space_t space, int64_t limit) {
   count_t count = {.maker = maker, .space = space};
   mp_strbuf_init(&count.text);
+  mp_strbuf_init(&count.windows);
   mosaic_make_capacity_count(&count);
   mp_status_t status = count.bytes > limit ? mosaic_make_capacity_refuse(&count, limit) : NULL;
+  mp_strbuf_deinit(&count.windows);
   mp_strbuf_deinit(&count.text);
   return status;
 }

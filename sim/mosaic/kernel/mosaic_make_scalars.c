@@ -66,6 +66,17 @@ static bool mosaic_make_scalars_accepts(const mp_mosaic_op_t *op, mp_dtype_t dty
   }
 }
 
+// Vectors of f32 have powers, scalars have not.
+static mp_status_t mosaic_make_scalars_power(const mp_mosaic_maker_t *maker,
+                                             const mp_mosaic_op_t *op) {
+  if (op->code != MP_MOSAIC_POWF || op->results[0].type->kind != MP_MOSAIC_SCALAR) return NULL;
+  return mp_mosaic_op_refused(
+      op,
+      "Mosaic function '%s': a TPU's compiler refuses powers of scalars; compute them with vectors "
+      "(failed to legalize operation 'math.powf')",
+      maker->kernel->name);
+}
+
 static mp_status_t mosaic_make_scalars_value(const mp_mosaic_maker_t *maker,
                                              const mp_mosaic_op_t *op,
                                              const mp_mosaic_type_t *type) {
@@ -92,5 +103,5 @@ mp_status_t mp_mosaic_make_scalars(const mp_mosaic_maker_t *maker, const mp_mosa
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(mosaic_make_scalars_value(maker, op, op->results[i].type));
   }
-  return NULL;
+  return mosaic_make_scalars_power(maker, op);
 }

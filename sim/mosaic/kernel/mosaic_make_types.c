@@ -72,6 +72,7 @@ static mp_status_t mosaic_make_types_block(const mp_mosaic_maker_t *maker,
                                            const mp_mosaic_block_t *block) {
   for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(mp_mosaic_make_scalars(maker, op));
+    MP_RETURN_IF_ERROR(mp_mosaic_make_strides(maker, op));
     const use_t use = mosaic_make_types_use(op);
     for (uint32_t i = 0; use != 0 && i < op->num_operands; ++i) {
       MP_RETURN_IF_ERROR(mosaic_make_types_value(maker, op, use, op->operands[i]));

@@ -30,6 +30,9 @@ MP_NODISCARD mp_status_t mp_mosaic_make_types(const mp_mosaic_maker_t *maker);
 // The same of an op's scalars.
 MP_NODISCARD mp_status_t mp_mosaic_make_scalars(const mp_mosaic_maker_t *maker,
                                                 const mp_mosaic_op_t *op);
+// Whether it accepts an op's strides: UNIMPLEMENTED.
+MP_NODISCARD mp_status_t mp_mosaic_make_strides(const mp_mosaic_maker_t *maker,
+                                                const mp_mosaic_op_t *op);
 // Names the arguments for checks.
 MP_NODISCARD mp_status_t mp_mosaic_make_names(mp_mosaic_maker_t *maker);
 // Decides which results are unset before the kernel, or block by block.

@@ -119,11 +119,12 @@ static mp_status_t mosaic_call_read(mp_arena_t *arena, mp_str_t text, mp_mosaic_
   MP_RETURN_IF_ERROR(mosaic_call_bool(custom, "has_communication", &call->has_communication));
   MP_RETURN_IF_ERROR(mosaic_call_bool(custom, "has_side_effects", &call->has_side_effects));
   MP_RETURN_IF_ERROR(mosaic_call_int(custom, "collective_id", &call->collective_id));
+  MP_RETURN_IF_ERROR(mosaic_call_int(custom, "internal_scratch_in_bytes", &call->scratch_bytes));
   return mosaic_call_read_body(arena, custom, call);
 }
 
 mp_status_t mp_mosaic_read_call(mp_str_t config, mp_mosaic_call_t *out_call) {
-  mp_mosaic_call_t call = {.collective_id = -1, .num_cores = 1};
+  mp_mosaic_call_t call = {.collective_id = -1, .num_cores = 1, .scratch_bytes = -1};
   mp_arena_t *arena = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&arena));
   mp_arena_set_limit(arena, config.size * 256 + ((size_t)1 << 20));

@@ -8,6 +8,7 @@
 typedef struct {
   mp_mosaic_module_t *module;  // owned
   int64_t vmem_limit_bytes;    // 0: not set
+  int64_t scratch_bytes;       // the compiler's own memory in VMEM; -1: not set
   bool has_cost;
   int64_t flops, transcendentals, bytes_accessed, remote_bytes;  // cost_estimate
   bool has_communication, has_side_effects;

@@ -1,5 +1,6 @@
 // Comparisons and conversions.
 #include "sim/mosaic/vectors/translate.h"
+#include "sim/mosaic/vectors/translate_stochastic.h"
 
 // ---- comparisons ----
 
@@ -114,24 +115,6 @@ static mp_value_t *translate_convert_to_integer(const mp_translate_t *t, bool is
   return mp_shlo_bits_as(t->hlo, x, t->type->dtype);
 }
 
-// bf16: random bits are added below the bits that are kept.
-static mp_value_t *translate_convert_stochastic(const mp_translate_t *t) {
-  mp_shlo_t *hlo = t->hlo;
-  mp_value_t *x = t->in[0];
-  if (t->type->dtype != MP_DTYPE_BF16 || x->type->dtype != MP_DTYPE_F32) return NULL;
-  mp_value_t *bits = mp_shlo_bits_as(hlo, x, MP_DTYPE_U32);
-  mp_value_t *random = mp_shlo_bits_as(hlo, t->in[1], MP_DTYPE_U32);
-  if (bits == NULL) return NULL;
-  mp_value_t *low = mp_shlo_integer(hlo, bits->type, 0xFFFF);
-  mp_value_t *high = mp_shlo_integer(hlo, bits->type, 0xFFFF0000);
-  mp_value_t *sum =
-      mp_shlo_binary(hlo, MP_OP_ADD, bits, mp_shlo_binary(hlo, MP_OP_AND, random, low));
-  mp_value_t *kept = mp_shlo_bits_as(hlo, mp_shlo_binary(hlo, MP_OP_AND, sum, high), MP_DTYPE_F32);
-  mp_value_t *is_finite =
-      mp_shlo_op(hlo, MP_OP_IS_FINITE, &x, 1, mp_shlo_retype(hlo, x->type, MP_DTYPE_BOOL), NULL, 0);
-  return mp_shlo_convert(hlo, mp_shlo_select(hlo, is_finite, kept, x), MP_DTYPE_BF16);
-}
-
 static mp_value_t *translate_convert_any(const mp_translate_t *t) {
   switch (t->op->code) {
     case MP_MOSAIC_EXTF:
@@ -160,7 +143,7 @@ static mp_value_t *translate_convert_any(const mp_translate_t *t) {
     case MP_MOSAIC_BITCAST:
       return mp_shlo_bits_as(t->hlo, t->in[0], t->type->dtype);
     case MP_MOSAIC_STOCHASTIC_CONVERT:
-      return translate_convert_stochastic(t);
+      return mp_translate_stochastic(t);
     default:
       return NULL;
   }

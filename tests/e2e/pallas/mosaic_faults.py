@@ -717,6 +717,29 @@ def scalar_byte_of_a_block(bad):
   return f, (np.ones((32, 128), np.int8),)
 
 
+@fault("^MosaicError: .*refuses powers of scalars.*failed to legalize operation 'math.powf'")
+def power_of_scalars(bad):
+  def body(x, o):
+    o[0] = x[0] ** x[1] if bad else x[0] ** 2
+  return scalars(body, np.arange(2, 4, dtype=np.float32), jnp.float32)
+
+
+@fault(rf"^MosaicError: .*a stride of 8 in the last dimension \(Not Implemented: Stride on last dim is not 1\).*strided_load")
+def columns_with_a_stride(bad):
+  def body(x, o):
+    o[...] = x[:, ::8] if bad else x[::1, :16]
+  return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((8, 16), jnp.float32)), (np.ones((8, 128), np.float32),)
+
+
+@fault(r"Requested internal scratch size 36352 needs to be at least 36864 bytes")
+def little_internal_scratch(bad):
+  params = pltpu.CompilerParams(internal_scratch_in_bytes=36352 if bad else 36353)
+  def body(x, o):
+    o[...] = x[...]
+  f = pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32), compiler_params=params)
+  return f, (np.ones((8, 128), np.float32),)
+
+
 def say(name, bad) -> str:
   """What happens: "right", or the error."""
   make, _ = FAULTS[name]

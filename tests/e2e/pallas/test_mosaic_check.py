@@ -14,7 +14,8 @@ NAMES = re.findall(r"^@fault\(.*\)\ndef (\w+)", (FOLDER / "mosaic_faults.py").re
 ALWAYS = {"wait_twice", "wait_without_start", "wait_for_more_bytes", "more_waits_than_signals", "start_in_some_steps",
           *(name for name in NAMES if "outside" in name), "scratch_too_large", "blocks_above_the_limit",
           "scoped_memory_too_large", "pipeline_fetches_into_one_slot", "too_much_smem", "block_of_odd_size", "block_of_one_dimension",
-          *(name for name in NAMES if "scalar_b" in name or "scalar_w" in name), "sum_of_bytes", "half_floats"}
+          *(name for name in NAMES if "scalar_b" in name or "scalar_w" in name), "sum_of_bytes", "half_floats", "power_of_scalars",
+          "columns_with_a_stride", "little_internal_scratch"}
 
 
 def run_all(bad: bool, **variables) -> dict:

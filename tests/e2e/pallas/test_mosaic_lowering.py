@@ -213,6 +213,36 @@ def test_a_hint_that_only_new_modules_have():
       """, **POD)
 
 
+def test_stochastic_rounding():
+  """The result is one of both neighbors, as often as it is near; also below the smallest normal numbers."""
+  scenario.run("""
+      numbers = np.array([0, 1, -1, 0.1, -0.3, 1.7, 13.3, 2 ** -6, 1.3 * 2 ** -7, 1.1 * 2 ** -9, -1.5 * 2 ** -10, 0.7 * 2 ** -12,
+                          1.3 * 2 ** -14, 0.3 * 2 ** -16, 1e-30, 1e-40, np.nan] + [0] * 111, np.float32)
+      x = np.tile(numbers, (512, 1))
+      bits = np.random.default_rng(0).integers(0, 2 ** 32, x.shape, dtype=np.uint32)
+      for dtype in (jnp.bfloat16, jnp.float8_e5m2, jnp.float8_e4m3fn, jnp.float8_e4m3b11fnuz):
+        def round(x, bits, o): o[...] = pltpu.stochastic_round(x[...], bits[...], target_dtype=dtype)
+        y = np.float32(pl.pallas_call(round, out_shape=jax.ShapeDtypeStruct(x.shape, dtype))(x, bits))
+        all = np.arange(256 if dtype != jnp.bfloat16 else 65536)
+        all = np.float32(all.astype(np.uint8 if len(all) == 256 else np.uint16).view(dtype))
+        all = np.unique(all[np.isfinite(all)])
+        for number, rounded in zip(numbers, y.T):
+          if np.isnan(number):
+            assert np.isnan(rounded).all()
+            continue
+          above, below = all[all >= number].min(), all[all <= number].max()
+          assert set(np.unique(rounded)) <= {above, below}, (dtype, number, np.unique(rounded))
+          assert abs(np.mean(rounded, dtype=np.float64) - number) <= 0.12 * (above - below), (dtype, number, rounded.mean())
+      """, **POD)
+
+
+def test_a_compiled_program_names_kernels_as_xla_does():
+  scenario.run("""
+      text = jax.jit(call).lower(x).compile().as_text()
+      assert 'custom_call_target="tpu_custom_call"' in text and "minipod" not in text, text
+      """, **POD)
+
+
 def test_dmas_that_are_counted():
   """A semaphore that is not one of DMAs counts them, not their bytes; with checks, too."""
   code = """

@@ -32,7 +32,11 @@ static void test_blocks(void **state) {
       compile_with(MODULE(ARGS, TYPES, COPY, WINDOWS("4", "")), 16383), MP_RESOURCE_EXHAUSTED,
       "Ran out of memory in memory space vmem while allocating on stack for Mosaic function 'k', "
       "which needs 16384 bytes of VMEM, of which it may have 16383: operand 0 4096 x 2 buffers, "
-      "result 0 4096 x 2 buffers");
+      "result 0 4096 x 2 buffers\n"
+      "input window allocation for operator input 0. The window shape is f32[8,128], while the "
+      "full "
+      "shape is f32[32,128]. This allocation has 2 buffering levels.\n"
+      "output window allocation for operator output 0. The window shape is f32[8,128], while");
   assert_ok(compile_with(MODULE(ARGS, TYPES, COPY, WINDOWS("1", "")), 8192));
   assert_ok(compile_with(
       MODULE(ARGS, TYPES, COPY, WINDOWS("4", ", pipeline_mode = #tpu.pipeline_mode<synchronous>")),
@@ -41,7 +45,10 @@ static void test_blocks(void **state) {
       compile_with(MODULE(ARGS, TYPES, COPY,
                           WINDOWS("4", ", pipeline_mode = #tpu.pipeline_mode<synchronous>")),
                    12287),
-      MP_RESOURCE_EXHAUSTED, "needs 12288 bytes");
+      MP_RESOURCE_EXHAUSTED,
+      "operator output 0. The window shape is f32[8,128], while the full shape is f32[32,128]. "
+      "This "
+      "allocation is single buffered.");
   assert_ok(compile_with(MODULE(ARGS, TYPES, COPY, GRID("4", "arbitrary", FIXED)), 12288));
 }
 
