@@ -192,7 +192,7 @@ bool mp_form_print_optimization_barrier(mp_printer_t *p, const mp_op_t *op) {
   return true;
 }
 
-static mp_str_t print_forms_target(const mp_printer_t *p, const mp_op_t *op) {
+static mp_str_t print_forms_ops_target(const mp_printer_t *p, const mp_op_t *op) {
   const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
   const char *const *renamed = p->options.renamed;
   return renamed[0] != NULL && mp_str_is(target, renamed[0]) ? mp_str(renamed[1]) : target;
@@ -202,7 +202,7 @@ bool mp_form_print_custom_call(mp_printer_t *p, const mp_op_t *op) {
   if (mp_form_own_attr(op, MP_ATTR_CALL_TARGET_NAME) == NULL || op->num_regions > 0) return false;
   mp_form_print_name(p, op);
   mp_strbuf_putc(p->out, ' ');
-  mp_print_symbol(print_forms_target(p, op), p->out);
+  mp_print_symbol(print_forms_ops_target(p, op), p->out);
   mp_strbuf_putc(p->out, '(');
   mp_printer_operands(p, op, 0, op->num_operands);
   mp_strbuf_putc(p->out, ')');

@@ -256,7 +256,9 @@ FAULTS = {
               "the semaphore of argument 2 of the kernel is 0, and the wait is for 1"]),
     "no such device": ("""
         def far(x, o, sent, received):
-          send(x, o, sent, received, lax.axis_index("x") + 1).start()
+          @pl.when(lax.axis_index("x") == 3)
+          def _():
+            send(x, o, sent, received, lax.axis_index("x") + 1).start()
         f = lambda x: call(far, x, [DMA] * 2)(x)
         """, ["kernel 'far', grid step ()", "tpu.enqueue_dma", "device 4: the program runs on 4 devices"]),
     "peer that never comes": ("""
