@@ -106,7 +106,8 @@ static mp_status_t mosaic_compile_op(mp_mosaic_compiler_t *c, const mp_mosaic_op
   if (mp_mosaic_translates(op->code)) return mp_mosaic_add_to_segment(c, op);
   switch (mp_mosaic_op_info(op->code)->op_class) {
     case MP_MOSAIC_CLASS_NOTE:
-      return NULL;
+      if (op->code != MP_MOSAIC_LOG_VALUES && op->code != MP_MOSAIC_LOG_BUFFER) return NULL;
+      return mp_mosaic_compile_log(c, op);
     case MP_MOSAIC_CLASS_FLOW:
       return mp_mosaic_compile_flow(c, op);
     case MP_MOSAIC_CLASS_READ:

@@ -69,7 +69,7 @@ struct mp_mosaic_compiler_s {
   size_t scratch_bytes, shared_bytes;
   bool *written;       // by argument of the function: something writes it
   uint32_t num_roots;  // arguments
-  bool has_state;      // the function has DMAs, semaphores or random numbers
+  bool has_state;      // the function has DMAs, semaphores, random numbers or prints
   // What control flow is made of, set by mp_mosaic_compile_func.
   //
   // Compiles the ops of a block up to its terminator.
@@ -158,6 +158,10 @@ MP_NODISCARD mp_status_t mp_mosaic_compile_affine(mp_mosaic_compiler_t *c,
 // ---- mosaic_compile_flow.c ----
 
 MP_NODISCARD mp_status_t mp_mosaic_compile_flow(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op);
+
+// ---- mosaic_compile_log.c ----
+
+MP_NODISCARD mp_status_t mp_mosaic_compile_log(mp_mosaic_compiler_t *c, const mp_mosaic_op_t *op);
 
 // ---- mosaic_compile_memory.c ----
 

@@ -99,6 +99,7 @@ typedef enum {
   MP_MOSAIC_DO_RANDOM,         // vector out = `value` bytes
   MP_MOSAIC_DO_ASSERT,
   MP_MOSAIC_DO_NOT_OUTSIDE,  // register a is not MP_MOSAIC_OUTSIDE
+  MP_MOSAIC_DO_LOG,
   MP_MOSAIC_DO_NUM_KINDS,
 } mp_mosaic_do_t;
 
@@ -143,6 +144,20 @@ typedef struct {
   const uint32_t *targets;  // [count + 1]
 } mp_mosaic_cases_t;
 
+// What a kernel prints: a text with values, or one memref.
+typedef struct {
+  uint32_t index;  // of a register, vector or view
+  mp_dtype_t dtype;
+  bool is_vector, is_view;
+} mp_mosaic_logged_t;
+
+typedef struct {
+  const char *text;
+  bool is_formatted;  // "$0" in the text is the first value; otherwise values follow the text
+  uint32_t count;
+  const mp_mosaic_logged_t *values;
+} mp_mosaic_log_t;
+
 typedef struct {
   uint8_t kind;       // mp_mosaic_do_t
   uint8_t bits;       // of integers; DMA, REMOTE_DMA: mp_mosaic_counts_t
@@ -159,6 +174,7 @@ typedef struct {
     const mp_mosaic_type_t *type;  // of a view: a copy, since the module goes
     const mp_mosaic_cases_t *cases;
     const char *text;  // ASSERT
+    const mp_mosaic_log_t *log;
   } u;
   const char *where;  // for messages: "vector.load, kernel.py:12:7"; NULL: cannot fail
 } mp_mosaic_instruction_t;

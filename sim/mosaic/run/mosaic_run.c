@@ -167,6 +167,8 @@ static mp_status_t mosaic_run_other(const mp_mosaic_program_t *program,
     case MP_MOSAIC_DO_ASSERT:
       if (state->registers[in->a] != 0) return NULL;
       return mp_status_make(MP_FAILED_PRECONDITION, "an assertion does not hold: %s", in->u.text);
+    case MP_MOSAIC_DO_LOG:
+      return mp_mosaic_step_log(in->u.log, state);
     case MP_MOSAIC_DO_NOT_OUTSIDE:
       if (state->registers[in->a] != MP_MOSAIC_OUTSIDE) return NULL;
       return mp_status_make(MP_OUT_OF_RANGE, "the element is outside of its memref");

@@ -32,5 +32,8 @@ int64_t mp_mosaic_async_amount(const mp_mosaic_instruction_t *in, const mp_mosai
                                mp_mosaic_counts_t semaphore);
 // Random numbers: a function of the seeds and of how many were drawn since.
 void mp_mosaic_step_random(const mp_mosaic_instruction_t *in, mp_mosaic_state_t *state);
+// Prints what a kernel asks for.
+MP_NODISCARD mp_status_t mp_mosaic_step_log(const mp_mosaic_log_t *log,
+                                            const mp_mosaic_state_t *state);
 
 #endif  // MINIPOD_SIM_MOSAIC_RUN_MOSAIC_STEP_H_

@@ -236,6 +236,40 @@ def test_stochastic_rounding():
       """, **POD)
 
 
+PRINTED = """
+minipod: step 0 of 255
+minipod: the sum is f32[] 28
+minipod: rows elements 0 to 31: {0, 1, 2, 3, 4, 5, 6, 7, 0,
+minipod: rows elements 32 to 39: {0, 0, 0, 0, 0, 0, 0, 0}
+minipod: rows elements 40 to 71: {8, 9,
+minipod: rows elements 72 to 79: {0,
+minipod: step 1 of 255
+minipod: the sum is f32[] 92
+"""
+
+
+def test_prints():
+  out = scenario.run("""
+      import os
+      os.dup2(1, 2)
+      def body(n, x, o):
+        pl.debug_print("step {} of {}", pl.program_id(0), n[0])
+        pl.debug_print("the sum is ", jnp.sum(x[0:1]))
+        @pl.when(pl.program_id(0) == 0)
+        def _(): pl.debug_print("rows {}", jnp.where(jax.lax.broadcasted_iota(jnp.int32, (2, 40), 1) < 8, x[0:2, 0:40], 0))
+        o[...] = x[...]
+      y = np.zeros((16, 128), np.float32)
+      y[:, :8] = np.arange(8)
+      y[1, :8], y[8, :8] = np.arange(8, 16), np.arange(8, 16)
+      f = pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct(y.shape, y.dtype), grid=(2,), out_specs=block,
+                         in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), block])
+      np.testing.assert_array_equal(f(np.array([255], np.int32), y), y)
+      """, **POD)
+  lines = [line for line in out.splitlines() if line.startswith("minipod: ")]
+  expected = PRINTED.strip().splitlines()
+  assert len(lines) == len(expected) and all(map(str.startswith, lines, expected)), out
+
+
 def test_a_compiled_program_names_kernels_as_xla_does():
   scenario.run("""
       text = jax.jit(call).lower(x).compile().as_text()
