@@ -59,7 +59,7 @@ bool mp_mosaic_view_is_padded(const mp_mosaic_view_t *view);
 // The view without its padding.
 mp_mosaic_view_t mp_mosaic_view_kept(const mp_mosaic_view_t *view);
 // As mp_mosaic_view_copy, for views with padding, of elements of `dtype`: what is written to
-// padding is lost, and what is read from it is as if nothing had written it (mosaic_unset.h).
+// padding is lost, and what is read from it has no meaning.
 MP_NODISCARD mp_status_t mp_mosaic_view_dma(const mp_mosaic_view_t *to,
                                             const mp_mosaic_view_t *from, mp_dtype_t dtype);
 // The same from and to elements that lie one after the other.

@@ -3,6 +3,9 @@
 // A TPU's compiler lays such an array out in tiles of 128 columns and up to 8 rows, and checks a
 // DMA against all of its last tile: libtpu 0.0.52 copies 8 rows from row 8 on of an f32 array
 // of 12. What is there, no program may depend on. So an array is stored without padding here.
+//
+// What a DMA reads there is a small number, and not NaN as in other memory that nothing has
+// written: kernels multiply it by zeros (gmm_v2 of MaxText and tokamax).
 #include <string.h>
 
 #include "sim/mosaic/run/mosaic_unset.h"
@@ -41,9 +44,20 @@ void mp_mosaic_view_make_room(const mp_mosaic_type_t *type, mp_mosaic_view_t *vi
 
 // ---- copies ----
 
+// The part of a view that is padding neither in it nor in the other one, which has the same sizes.
+static mp_mosaic_view_t mosaic_view_padding_common(const mp_mosaic_view_t *view,
+                                                   const mp_mosaic_view_t *other) {
+  const mp_mosaic_view_t bound = mp_mosaic_view_kept(other);
+  mp_mosaic_view_t common = mp_mosaic_view_kept(view);
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    if (bound.dims[d] < common.dims[d]) common.dims[d] = bound.dims[d];
+  }
+  return common;
+}
+
 static mp_status_t mosaic_view_padding_unset_piece(void *context, char *at, size_t bytes) {
   const mp_mosaic_type_t *type = context;
-  mp_mosaic_unset(type, at, bytes);
+  mp_mosaic_unset_otherwise(type, 0, at, bytes);
   return NULL;
 }
 
@@ -60,14 +74,11 @@ mp_status_t mp_mosaic_view_dma(const mp_mosaic_view_t *to, const mp_mosaic_view_
   }
   for (uint32_t d = 0; is_same && d < to->rank; ++d) is_same = to->dims[d] == from->dims[d];
   if (!is_same) return mp_mosaic_view_copy(to, from);  // refuses
-  mp_mosaic_view_t into = mp_mosaic_view_kept(to), out_of = mp_mosaic_view_kept(from);
-  bool is_less = false;  // `from` has
-  for (uint32_t d = 0; d < to->rank; ++d) is_less |= out_of.dims[d] < into.dims[d];
-  if (is_less) MP_RETURN_IF_ERROR(mosaic_view_padding_unset(&into, dtype));
-  for (uint32_t d = 0; d < to->rank; ++d) {
-    into.dims[d] = out_of.dims[d] < into.dims[d] ? out_of.dims[d] : into.dims[d];
-    out_of.dims[d] = into.dims[d];
-  }
+  const mp_mosaic_view_t kept = mp_mosaic_view_kept(to);
+  const mp_mosaic_view_t into = mosaic_view_padding_common(to, from);
+  const mp_mosaic_view_t out_of = mosaic_view_padding_common(from, to);
+  const bool is_less = mp_mosaic_view_count(&into) < mp_mosaic_view_count(&kept);
+  if (is_less) MP_RETURN_IF_ERROR(mosaic_view_padding_unset(&kept, dtype));
   return mp_mosaic_view_copy(&into, &out_of);
 }
 

@@ -80,7 +80,7 @@ def read_rows():
   spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(), in_specs=[HBM], out_specs=pl.BlockSpec(),
                                       scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), DMA])
   f = pl.pallas_call(kernel, grid_spec=spec, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))
-  return np.asarray(jax.jit(f)(np.array([8], np.int32), numbers((12, 128), np.float32)))
+  return np.unique(jax.jit(f)(np.array([8], np.int32), numbers((12, 128), np.float32))[4:])
 
 
 def say(f):
@@ -95,4 +95,4 @@ def main():
     print(name, "|", say(lambda: "right" if np.array_equal(np.asarray(add(case)), right(case)) else "wrong"))
   for name, case in OUTSIDE.items():
     print(name, "|", say(lambda: str(add(case))))
-  print("padding", "|", np.unique(read_rows()[4:]))
+  print("padding", "|", say(lambda: str(read_rows())))

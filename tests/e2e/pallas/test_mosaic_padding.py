@@ -25,5 +25,5 @@ def test_behind_the_padding_nothing_is(said, name):
   assert said[name].startswith("OUT_OF_RANGE") and "are outside of its" in said[name], said[name]
 
 
-def test_the_padding_holds_nothing(said):
-  assert said["padding"] == "[nan]"
+def test_the_padding_holds_a_number(said):
+  assert said["padding"] == "[2.]"
