@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/vector.h"
+#include "sim/kernels/strided.h"
 
 // Stores `value` as an element of any type.
 static void counting_store(mp_dtype_t dtype, int64_t value, void *out) {
@@ -24,21 +25,52 @@ static void counting_store(mp_dtype_t dtype, int64_t value, void *out) {
   MP_VECTOR static void counting_##T(int64_t begin, int64_t step, int64_t count, T *out) { \
     for (int64_t i = 0; i < count; ++i) out[i] = (T)((C)begin + (C)i * (C)step);           \
   }
+COUNT_LINE(uint8_t, uint32_t)
+COUNT_LINE(uint16_t, uint32_t)
 COUNT_LINE(uint32_t, uint32_t)
 COUNT_LINE(uint64_t, uint64_t)
 COUNT_LINE(float, int64_t)
+COUNT_LINE(double, int64_t)
+
+static void counting_other(mp_dtype_t dtype, int64_t begin, int64_t step, int64_t count,
+                           void *out) {
+  const int64_t size = (int64_t)mp_dtype_size(dtype);
+  for (int64_t i = 0; i < count; ++i) {
+    counting_store(dtype, begin + i * step, (char *)out + i * size);
+  }
+}
 
 void mp_count_line(mp_dtype_t dtype, int64_t begin, int64_t step, int64_t count, void *out) {
-  if (dtype == MP_DTYPE_S32 || dtype == MP_DTYPE_U32) {
-    counting_uint32_t(begin, step, count, out);
-  } else if (dtype == MP_DTYPE_S64 || dtype == MP_DTYPE_U64) {
-    counting_uint64_t(begin, step, count, out);
-  } else if (dtype == MP_DTYPE_F32) {
-    counting_float(begin, step, count, out);
-  } else {
-    const int64_t size = (int64_t)mp_dtype_size(dtype);
-    for (int64_t i = 0; i < count; ++i) {
-      counting_store(dtype, begin + i * step, (char *)out + i * size);
-    }
+  if (step == 0) {
+    char element[16];
+    counting_store(dtype, begin, element);
+    mp_fill(out, element, mp_dtype_size(dtype), count);
+    return;
+  }
+  switch (dtype) {
+    case MP_DTYPE_S8:
+    case MP_DTYPE_U8:
+      counting_uint8_t(begin, step, count, out);
+      return;
+    case MP_DTYPE_S16:
+    case MP_DTYPE_U16:
+      counting_uint16_t(begin, step, count, out);
+      return;
+    case MP_DTYPE_S32:
+    case MP_DTYPE_U32:
+      counting_uint32_t(begin, step, count, out);
+      return;
+    case MP_DTYPE_S64:
+    case MP_DTYPE_U64:
+      counting_uint64_t(begin, step, count, out);
+      return;
+    case MP_DTYPE_F32:
+      counting_float(begin, step, count, out);
+      return;
+    case MP_DTYPE_F64:
+      counting_double(begin, step, count, out);
+      return;
+    default:
+      counting_other(dtype, begin, step, count, out);
   }
 }

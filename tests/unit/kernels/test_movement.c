@@ -1,5 +1,6 @@
 // Kernels that move data: against loops over indices written here.
 
+#include "sim/kernels/counting.h"
 #include "tests/unit/support/kernel_test.h"
 
 enum { MANY = 4096 };
@@ -397,6 +398,24 @@ static void gather_with_batching_dimensions(void **state) {
   bench_end(&bench);
 }
 
+// A line without a step is stored by element.
+static void lines_count_in_every_type(void **state) {
+  (void)state;
+  static const int64_t steps[] = {0, 1, -3, 70};
+  char line[19 * 16], element[16];
+  for (mp_dtype_t dtype = 0; dtype < MP_DTYPE_COUNT; ++dtype) {
+    const size_t size = mp_dtype_size(dtype);
+    if (size == 0) continue;
+    for (size_t s = 0; s < sizeof(steps) / sizeof(steps[0]); ++s) {
+      mp_count_line(dtype, 5, steps[s], 19, line);
+      for (int64_t i = 0; i < 19; ++i) {
+        mp_count_line(dtype, 5 + i * steps[s], 0, 1, element);
+        assert_memory_equal(line + (size_t)i * size, element, size);
+      }
+    }
+  }
+}
+
 static void iota_counts_in_every_type(void **state) {
   (void)state;
   for (int dtype = MP_DTYPE_S8; dtype < MP_DTYPE_INDEX; ++dtype) {
@@ -470,6 +489,7 @@ int main(void) {
       cmocka_unit_test(gather_rows_and_boxes),
       cmocka_unit_test(gather_columns),
       cmocka_unit_test(gather_with_batching_dimensions),
+      cmocka_unit_test(lines_count_in_every_type),
       cmocka_unit_test(iota_counts_in_every_type),
       cmocka_unit_test(bitcasts_keep_bits),
   };
