@@ -12,30 +12,6 @@ static void mosaic_compile_count_uses(mp_mosaic_frame_t *frame, const mp_mosaic_
   }
 }
 
-// Ops are seen after the uses of their results.
-static mp_status_t mosaic_compile_count_choices(mp_mosaic_frame_t *frame,
-                                                const mp_mosaic_block_t *block, mp_arena_t *arena) {
-  uint32_t count = 0;
-  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ++count;
-  const mp_mosaic_op_t **ops = MP_ARENA_ARRAY(arena, const mp_mosaic_op_t *, count);
-  if (ops == NULL && count != 0) return mp_status_out_of_memory();
-  uint32_t i = 0;
-  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ops[i++] = op;
-  while (i-- > 0) {
-    const mp_mosaic_op_t *op = ops[i];
-    for (uint32_t r = 0; r < op->num_regions; ++r) {
-      if (op->regions[r] == NULL) continue;
-      MP_RETURN_IF_ERROR(mosaic_compile_count_choices(frame, op->regions[r], arena));
-    }
-    const bool selects = op->code == MP_MOSAIC_SELECT;
-    if (!selects && !mp_mosaic_only_chosen(frame, op)) continue;
-    for (uint32_t k = selects ? 1 : 0; k < op->num_operands; ++k) {
-      ++frame->choices[op->operands[k]->id];
-    }
-  }
-  return NULL;
-}
-
 static mp_status_t mosaic_compile_new_frame(mp_mosaic_compiler_t *c, const mp_mosaic_func_t *func,
                                             mp_mosaic_frame_t **out_frame) {
   mp_mosaic_frame_t *frame = MP_ARENA_NEW(c->scratch, mp_mosaic_frame_t);
@@ -61,7 +37,7 @@ static mp_status_t mosaic_compile_new_frame(mp_mosaic_compiler_t *c, const mp_mo
                           MP_STR_ARG(func->name));
   }
   mosaic_compile_count_uses(frame, func->body);
-  MP_RETURN_IF_ERROR(mosaic_compile_count_choices(frame, func->body, c->scratch));
+  MP_RETURN_IF_ERROR(mp_mosaic_count_choices(frame, c->scratch));
   *out_frame = frame;
   return NULL;
 }

@@ -42,7 +42,8 @@ struct mp_mosaic_frame_s {
   const mp_mosaic_func_t *func;
   mp_mosaic_place_t *places;  // by value id
   uint32_t *uses;             // the number of operands that are the value
-  // The same, of selects that choose it or not, and of sums and products that are only chosen so.
+  // The same, of selects that choose it or not, and of ops that are only chosen so
+  // (mosaic_outside.c).
   uint32_t *choices;
   uint32_t *inner_uses;       // the number of operands in the segment
   uint32_t *segments;         // the segment whose op makes the value; 0: none
@@ -174,12 +175,17 @@ MP_NODISCARD mp_status_t mp_mosaic_compile_allocate(mp_mosaic_compiler_t *c,
 
 // ---- mosaic_outside.c ----
 
-// Whether the op is a sum or product of integers, or another shape of a vector, that is only an
-// operand of selects, or of others of its kind.
+// Whether the op is a sum or product of integers, or other bits or another shape of a vector, that
+// is only an operand of selects, or of others of its kind.
 bool mp_mosaic_only_chosen(const mp_mosaic_frame_t *frame, const mp_mosaic_op_t *op);
 // Whether the value may be MP_MOSAIC_OUTSIDE: a load that is only used so, of an element that is
 // outside of its memref, or a sum or product of one. A vector is not, but the same holds for it.
 bool mp_mosaic_may_be_outside(const mp_mosaic_compiler_t *c, const mp_mosaic_value_t *value);
+
+// ---- mosaic_choices.c ----
+
+// Fills frame->choices; frame->uses is filled.
+MP_NODISCARD mp_status_t mp_mosaic_count_choices(mp_mosaic_frame_t *frame, mp_arena_t *arena);
 
 // ---- mosaic_compile_async.c ----
 

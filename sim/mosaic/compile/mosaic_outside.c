@@ -23,8 +23,23 @@ static bool mosaic_outside_is_chosen_vector(const mp_mosaic_frame_t *frame,
          frame->uses[value->id] == frame->choices[value->id];
 }
 
+// Ops that move the bits of a vector, as kernels do that shift rows of packed elements.
+static bool mosaic_outside_moves(const mp_mosaic_op_t *op) {
+  switch (op->code) {
+    case MP_MOSAIC_SHAPE_CAST:
+    case MP_MOSAIC_TPU_BITCAST:
+    case MP_MOSAIC_DYNAMIC_ROTATE:
+    case MP_MOSAIC_SHLI:
+    case MP_MOSAIC_SHRUI:
+    case MP_MOSAIC_ORI:
+      return op->results[0].type->kind == MP_MOSAIC_VECTOR;
+    default:
+      return false;
+  }
+}
+
 bool mp_mosaic_only_chosen(const mp_mosaic_frame_t *frame, const mp_mosaic_op_t *op) {
-  if (op->code == MP_MOSAIC_SHAPE_CAST) {
+  if (mosaic_outside_moves(op)) {
     return mosaic_outside_is_chosen_vector(frame, &op->results[0]);
   }
   const bool computes =

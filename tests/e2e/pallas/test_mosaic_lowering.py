@@ -379,6 +379,35 @@ def test_vectors_that_are_loaded_in_vain():
   assert "OUT_OF_RANGE" in scenario.run(used, **POD)
 
 
+def test_vectors_that_a_loop_carries_in_vain():
+  """As in tpu-inference's MLA: each iteration loads the rows of the next one, the last iteration in vain."""
+  code = """
+      def body(n, x, o):
+        bits = lambda v: pltpu.bitcast(v, jnp.uint32)
+        def step(i, rows):
+          now, after = rows
+          moved = pltpu.bitcast(bits(now) << 16 | pltpu.roll(bits(after), 1, axis=0) >> 16, jnp.int32)
+          o[i] = jnp.where(i == 3, now, moved)
+          return after, x[i + 2]
+        AFTER = jax.lax.fori_loop(0, n[0], step, (x[0], x[1]))
+      specs = [pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec()]
+      f = jax.jit(pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((4, 8, 128), jnp.int32), in_specs=specs))
+      x = np.arange(4 * 8 * 128, dtype=np.int32).reshape(4, 8, 128) * 12345
+      moved = x << 16 | (np.roll(np.roll(x, -1, 0), 1, 1).view(np.uint32) >> 16).view(np.int32)
+      for n in (3, 4):
+        try:
+          print((np.asarray(f(np.array([n], np.int32), x))[:n] == np.where(np.arange(4)[:, None, None] == 3, x, moved)[:n]).all())
+        except jax.errors.JaxRuntimeError as error:
+          print(str(error))
+      """
+  assert scenario.run(code, **POD) == "True\nTrue\n"
+  assert scenario.run(code, **POD | {"MINIPOD_KERNELS": "check"}) == "True\nTrue\n"
+  computed = scenario.run(code.replace("x[i + 2]", "x[i + 2] + 1"), **POD)
+  assert computed.count("OUT_OF_RANGE") == 2, computed
+  stored = scenario.run(code.replace("AFTER =", "o[0] = o[0] +").replace("x[1]))", "x[1]))[1]"), **POD)
+  assert stored.count("OUT_OF_RANGE") == 2, stored
+
+
 def test_arrays_of_nothing_and_pinned_ones():
   out = scenario.run("""
       f = jax.jit(lambda x: jax.lax.empty((8, 128), jnp.float32).at[2:4].set(x))
