@@ -121,13 +121,8 @@ static mp_status_t mosaic_verify_memory_same_dtype(const mp_mosaic_op_t *op) {
   return NULL;
 }
 
-// Whether a slice may be larger than the dimension: a run knows how much padding its tiles have.
-static bool mosaic_verify_memory_is_tiled(const mp_mosaic_type_t *type, uint32_t dim) {
-  const bool is_in_hbm = type->space == MP_MOSAIC_SPACE_ANY || type->space == MP_MOSAIC_SPACE_HBM;
-  return is_in_hbm && dim + 2 >= type->rank;
-}
-
-// Memref, offsets, sizes of dynamic dimensions.
+// Memref, offsets, sizes of dynamic dimensions. A slice may be larger than the memref, as libtpu
+// 0.0.52 allows: a run finds out where it is.
 static mp_status_t mosaic_verify_memory_slice(const mp_mosaic_op_t *op) {
   uint32_t sizes[3] = {0}, dynamic = 0;
   MP_RETURN_IF_ERROR(mosaic_verify_memory_same_dtype(op));
@@ -137,10 +132,6 @@ static mp_status_t mosaic_verify_memory_slice(const mp_mosaic_op_t *op) {
                   "it has %u offsets for rank %u", sizes[1], in->rank);
   for (uint32_t i = 0; i < in->rank; ++i) {
     dynamic += out->dims[i] == MP_MOSAIC_DYNAMIC;
-    MP_MOSAIC_CHECK(op,
-                    out->dims[i] == MP_MOSAIC_DYNAMIC || in->dims[i] == MP_MOSAIC_DYNAMIC ||
-                        out->dims[i] <= in->dims[i] || mosaic_verify_memory_is_tiled(in, i),
-                    "dimension %u of the slice is larger than the memref's", i);
   }
   MP_MOSAIC_CHECK(op, dynamic == sizes[2], "%u dimensions are dynamic, %u sizes are given", dynamic,
                   sizes[2]);

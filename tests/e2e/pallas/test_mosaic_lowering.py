@@ -408,6 +408,28 @@ def test_vectors_that_a_loop_carries_in_vain():
   assert stored.count("OUT_OF_RANGE") == 2, stored
 
 
+def test_slices_that_are_larger_than_the_memref():
+  """As in tokamax's lightning indexer: a kernel for batches of 4 may copy 4 rows of 2, but does not come to it."""
+  code = """
+      def body(n, x, o, buffer, semaphore):
+        o[...] = jnp.ones_like(o)
+        @pl.when(n[0] > 5)
+        def _():
+          pltpu.async_copy(x.at[pl.ds(n[0], 4)], buffer, semaphore).wait()
+          o[...] = buffer[0]
+      specs = [pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec(memory_space=pl.ANY)]
+      f = jax.jit(pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32), in_specs=specs,
+                                 scratch_shapes=[pltpu.VMEM((4, 8, 128), jnp.float32), pltpu.SemaphoreType.DMA]))
+      for n in (1, 6):
+        try:
+          print(f(np.array([n], np.int32), np.ones((2, 8, 128), np.float32)).mean())
+        except jax.errors.JaxRuntimeError as error:
+          print(str(error))
+      """
+  out = scenario.run(code, **POD)
+  assert out.startswith("1.0\n") and "OUT_OF_RANGE" in out and "elements 6 to 9 of dimension 0" in out, out
+
+
 def test_arrays_of_nothing_and_pinned_ones():
   out = scenario.run("""
       f = jax.jit(lambda x: jax.lax.empty((8, 128), jnp.float32).at[2:4].set(x))
