@@ -39,17 +39,25 @@ static void mosaic_log_put_value(const mp_mosaic_logged_t *value, const mp_mosai
 
 // ---- scalars ----
 
-// Puts value 0 in the place of "$0". Returns how long that is; 0: it is no place.
+// Puts value 0 in the place of "$0". Since JAX 0.11 a letter says how: "$u0" is unsigned. Returns
+// how long that is; 0: it is no place.
 static size_t mosaic_log_place(const mp_mosaic_log_t *log, const mp_mosaic_state_t *state,
                                const char *at, mp_strbuf_t *out) {
-  const char *digit = at + 1;
+  if (at[0] != '$') return 0;
+  const bool has_letter = at[1] >= 'a' && at[1] <= 'z';
+  const char *digit = at + (has_letter ? 2 : 1);
   uint32_t number = 0;
-  if (at[0] != '$' || *digit < '0' || *digit > '9') return 0;
+  if (*digit < '0' || *digit > '9') return 0;
   for (; *digit >= '0' && *digit <= '9' && number < log->count; ++digit) {
     number = number * 10 + (uint32_t)(*digit - '0');
   }
   if (number >= log->count) return 0;
-  mosaic_log_put_value(&log->values[number], state, out);
+  const mp_mosaic_logged_t *value = &log->values[number];
+  if (at[1] == 'u' && !value->is_vector) {
+    mp_strbuf_printf(out, "%" PRIu32, (uint32_t)state->registers[value->index]);
+  } else {
+    mosaic_log_put_value(value, state, out);
+  }
   return (size_t)(digit - at);
 }
 
