@@ -288,7 +288,8 @@ static inline void torture_tell_leak(const torture_way_t *way, int64_t n, tortur
     (void)torture_pair(way, n);
     if (torture_settles(&last, patience)) {
       last = torture_held();
-      if (last.books == held->books && last.files == held->files) {
+      // Less, where a busy machine's workers had not given back all of it before.
+      if (last.books <= held->books && last.files <= held->files) {
         *held = last;
         return;
       }
