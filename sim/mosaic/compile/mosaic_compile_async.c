@@ -75,6 +75,7 @@ static mp_status_t mosaic_compile_async_wait_dma(mp_mosaic_compiler_t *c,
   mp_mosaic_instruction_t in = {.kind = MP_MOSAIC_DO_WAIT_DMA};
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, awaited.semaphore, &in.c));
   MP_RETURN_IF_ERROR(mp_mosaic_need_index(c, awaited.view, &in.a));
+  in.dtype = (uint8_t)awaited.view->type->dtype;
   return mosaic_compile_async_emit(c, op, &in);
 }
 

@@ -14,13 +14,17 @@ mp_status_t mp_mosaic_async_semaphore(const mp_mosaic_view_t *view, int64_t **ou
   return NULL;
 }
 
-int64_t mp_mosaic_async_bytes(const mp_mosaic_view_t *view) {
-  return mp_mosaic_view_count(view) * view->element;
+int64_t mp_mosaic_async_bytes(const mp_mosaic_instruction_t *in, const mp_mosaic_view_t *view) {
+  const int64_t count = mp_mosaic_view_count(view);
+  const int bits = mp_dtype_bits((mp_dtype_t)in->dtype);
+  // Elements of 4 bits, each of which has a byte here.
+  const bool is_packed = bits > 1 && bits < 8 && view->element == 1;
+  return is_packed ? (count * bits + 7) / 8 : count * view->element;
 }
 
 int64_t mp_mosaic_async_amount(const mp_mosaic_instruction_t *in, const mp_mosaic_state_t *state,
                                mp_mosaic_counts_t semaphore) {
-  return (in->bits & semaphore) != 0 ? 1 : mp_mosaic_async_bytes(&state->views[in->b]);
+  return (in->bits & semaphore) != 0 ? 1 : mp_mosaic_async_bytes(in, &state->views[in->b]);
 }
 
 static void mosaic_async_take(mp_mosaic_state_t *state, int64_t *semaphore, int64_t count,
@@ -46,7 +50,7 @@ mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in, mp_mosaic_st
       *semaphore += mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET);
       return NULL;
     case MP_MOSAIC_DO_WAIT_DMA:
-      mosaic_async_take(state, semaphore, mp_mosaic_async_bytes(&views[in->a]), out_blocks);
+      mosaic_async_take(state, semaphore, mp_mosaic_async_bytes(in, &views[in->a]), out_blocks);
       return NULL;
     case MP_MOSAIC_DO_SEM_READ:
       state->registers[in->out] = *semaphore;

@@ -88,7 +88,7 @@ typedef enum {
   // The same on the device of register `target`, whose semaphore c is; also signals `out` (NONE:
   // nothing) here.
   MP_MOSAIC_DO_REMOTE_DMA,
-  MP_MOSAIC_DO_WAIT_DMA,  // waits for the bytes of view a at semaphore c
+  MP_MOSAIC_DO_WAIT_DMA,  // waits for the bytes of view a, of `dtype`, at semaphore c
   MP_MOSAIC_DO_SEM_READ,
   MP_MOSAIC_DO_SEM_SIGNAL,
   MP_MOSAIC_DO_SEM_WAIT,

@@ -217,7 +217,7 @@ static mp_status_t mosaic_remote_own(const mp_mosaic_instruction_t *in, mp_mosai
       *semaphore += mp_mosaic_async_amount(in, state, MP_MOSAIC_COUNTS_TARGET);
       break;
     case MP_MOSAIC_DO_WAIT_DMA:
-      mosaic_remote_take(state, semaphore, mp_mosaic_async_bytes(&views[in->a]), out_blocks);
+      mosaic_remote_take(state, semaphore, mp_mosaic_async_bytes(in, &views[in->a]), out_blocks);
       break;
     case MP_MOSAIC_DO_SEM_READ:
       state->registers[in->out] = *semaphore;

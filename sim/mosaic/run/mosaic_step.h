@@ -23,10 +23,10 @@ char *mp_mosaic_step_direct(const mp_mosaic_program_t *program, const mp_mosaic_
 // DMAs and semaphores. `out_blocks` is set if the run must wait.
 MP_NODISCARD mp_status_t mp_mosaic_step_async(const mp_mosaic_instruction_t *in,
                                               mp_mosaic_state_t *state, bool *out_blocks);
-// The one semaphore that the view is; the bytes that a DMA to or from the view has.
+// The one semaphore that the view is; the bytes on a TPU of a DMA to or from the view.
 MP_NODISCARD mp_status_t mp_mosaic_async_semaphore(const mp_mosaic_view_t *view,
                                                    int64_t **out_semaphore);
-int64_t mp_mosaic_async_bytes(const mp_mosaic_view_t *view);
+int64_t mp_mosaic_async_bytes(const mp_mosaic_instruction_t *in, const mp_mosaic_view_t *view);
 // What a DMA adds to its semaphore.
 int64_t mp_mosaic_async_amount(const mp_mosaic_instruction_t *in, const mp_mosaic_state_t *state,
                                mp_mosaic_counts_t semaphore);

@@ -336,6 +336,20 @@ def test_words_of_less_than_32_bits():
   assert "UNIMPLEMENTED: memory of 32-bit elements that is seen as 4-bit ones [tpu.memref_bitcast" in out, out
 
 
+def test_a_copy_of_4_bit_elements_is_awaited_as_words():
+  """A semaphore counts bytes of HBM."""
+  scenario.run("""
+      x = (np.arange(64 * 128) % 16 - 8).astype(jnp.int4).reshape(64, 128)
+      def kernel(x, o, buffer, semaphore):
+        pltpu.make_async_copy(x, buffer, semaphore).start()
+        pltpu.make_async_copy(x.bitcast(jnp.int32), buffer.bitcast(jnp.int32), semaphore).wait()
+        o[...] = buffer[...]
+      f = pl.pallas_call(kernel, in_specs=[pl.BlockSpec(memory_space=pl.ANY)], out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                         scratch_shapes=[pltpu.VMEM(x.shape, x.dtype), pltpu.SemaphoreType.DMA])
+      assert (np.asarray(jax.jit(f)(x)) == x).all()
+      """, **POD | {"MINIPOD_KERNELS": "check"})
+
+
 def test_scalars_that_are_loaded_in_vain():
   """A scalar beyond the end of its memory is an error if it is chosen, and only then."""
   code = """
