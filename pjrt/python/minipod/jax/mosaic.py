@@ -47,8 +47,9 @@ def _limit_version() -> None:
   with guard.use("the newest kernels"):
     from jax._src import tpu_custom_call
 
-    if hasattr(tpu_custom_call, "ir_version_override"):
-      tpu_custom_call.ir_version_override = lambda: _NEWEST_VERSION
+    name = "ir_version_override"
+    if hasattr(tpu_custom_call, name):
+      setattr(tpu_custom_call, name, lambda: _NEWEST_VERSION)
 
 
 def _tell_of_checks() -> None:
