@@ -120,8 +120,8 @@ static mp_status_t mosaic_talk_do_steps(mosaic_run_t *run, mp_talk_stop_t *out_s
                                                             : NULL;
 }
 
-static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, mp_talk_stop_t *out_stop) {
-  mosaic_talk_t *talk = (mosaic_talk_t *)base;
+static mp_status_t mosaic_talk_run_on(mosaic_talk_t *talk, uint32_t device,
+                                      mp_talk_stop_t *out_stop) {
   mosaic_run_t *run = talk->runs[device];
   if (!run->has_ended) {
     MP_RETURN_IF_ERROR(mosaic_talk_do_steps(run, out_stop));
@@ -137,6 +137,13 @@ static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, mp_talk_s
   mp_lock(&talk->peers->lock);
   mp_status_t status = mp_mosaic_grid_end(&run->grid);
   mp_unlock(&talk->peers->lock);
+  return status;
+}
+
+static mp_status_t mosaic_talk_go_on(mp_talk_t *base, uint32_t device, mp_talk_stop_t *out_stop) {
+  mosaic_talk_t *talk = (mosaic_talk_t *)base;
+  mp_status_t status = mosaic_talk_run_on(talk, device, out_stop);
+  if (status != NULL) mp_mosaic_peers_fail(talk->peers, device, status);
   return status;
 }
 

@@ -34,6 +34,7 @@ void mp_mosaic_peers_release(mp_mosaic_peers_t *peers) {
     MP_ARRAY_FREE(&peers->peers[i].incoming);
   }
   mp_mosaic_clocks_destroy(peers->clocks);
+  mp_status_release(peers->failure);
   mp_lock_deinit(&peers->lock);
   mp_free(peers);
 }
@@ -77,6 +78,15 @@ void mp_mosaic_peers_leave(mp_mosaic_peers_t *peers, uint32_t device) {
   if (peer->presence == MP_MOSAIC_INSIDE) peer->presence = MP_MOSAIC_GONE;
   mp_unlock(&peers->lock);
   mp_unlock(&peer->memory);
+}
+
+void mp_mosaic_peers_fail(mp_mosaic_peers_t *peers, uint32_t device, mp_status_t status) {
+  mp_lock(&peers->lock);
+  if (peers->failure == NULL) {
+    peers->failure = mp_status_make(mp_status_code(status), "device %u has failed: %s",
+                                    peers->link.names[device], mp_status_message(status));
+  }
+  mp_unlock(&peers->lock);
 }
 
 // ---- waiting ----

@@ -90,6 +90,7 @@ struct mp_mosaic_peers_s {
   mp_mosaic_clocks_t *clocks;      // if runs are watched, all in this process; or NULL
   uint32_t num_waiting_for_peers;  // how many devices wait for one that is not inside yet
   mp_mosaic_peer_t *peers;         // [link.num_devices]
+  mp_status_t failure;  // under the lock: of the first device that has failed; NULL: none
 };
 
 // The kernel's name is borrowed. `part_bytes`: of the memory that a run has at one place, and at
@@ -111,6 +112,9 @@ void mp_mosaic_peers_enter(mp_mosaic_peers_t *peers, uint32_t device, char *part
 void mp_mosaic_peers_move(mp_mosaic_peers_t *peers, uint32_t device, const mp_mosaic_arg_t *args);
 // Its memory is not used by other devices from here on. Has no effect if it is not inside.
 void mp_mosaic_peers_leave(mp_mosaic_peers_t *peers, uint32_t device);
+
+// The device's run has failed, and it will leave. The status stays the caller's.
+void mp_mosaic_peers_fail(mp_mosaic_peers_t *peers, uint32_t device, mp_status_t status);
 
 // Whether the device, whose last instruction had to wait, may try it again.
 bool mp_mosaic_peers_may_go_on(mp_mosaic_peers_t *peers, uint32_t device);

@@ -32,6 +32,9 @@ static mp_status_t mosaic_remote_is_inside(mp_mosaic_state_t *state, uint32_t de
       .kind = *out_blocks ? MP_MOSAIC_WAITS_FOR_PEER : MP_MOSAIC_WAITS_NOT, .peer = device};
   mp_mosaic_peers_set_wait(peers, state->device, wait);
   if (presence != MP_MOSAIC_GONE) return NULL;
+  if (peers->failure != NULL) {  // which is why it has gone
+    return mp_status_make(mp_status_code(peers->failure), "%s", mp_status_message(peers->failure));
+  }
   return mp_status_make(MP_FAILED_PRECONDITION,
                         "device %u has ended the kernel '%s' before device %u did this",
                         peers->link.names[device], peers->kernel, peers->link.names[state->device]);
