@@ -1,7 +1,6 @@
 // Printing what a kernel asks for (tpu.log, tpu.log_buffer). A TPU prints it with
 // xla_tpu_enable_log_recorder; here it is always printed.
 #include <inttypes.h>
-#include <string.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
@@ -13,11 +12,8 @@
 enum { MOST_PER_LINE = 32 };
 
 static void mosaic_log_put(mp_dtype_t dtype, const char *element, mp_strbuf_t *out) {
-  if (dtype == MP_DTYPE_F32 || dtype == MP_DTYPE_BF16) {
-    float number = 0;
-    const size_t bytes = dtype == MP_DTYPE_F32 ? 4 : 2;  // a bf16 is the upper half
-    memcpy((char *)&number + 4 - bytes, element, bytes);
-    mp_strbuf_printf(out, "%.9g", (double)number);
+  if (mp_dtype_is_float(dtype)) {
+    mp_strbuf_printf(out, "%.9g", mp_float_decode(dtype, element));
   } else {
     mp_strbuf_printf(out, "%" PRId64, mp_mosaic_scalar_load(dtype, element));
   }

@@ -270,6 +270,19 @@ def test_prints():
   assert len(lines) == len(expected) and all(map(str.startswith, lines, expected)), out
 
 
+def test_prints_floats_of_8_bits():
+  out = scenario.run("""
+      import os
+      os.dup2(1, 2)
+      def body(x, o):
+        pl.debug_print("eighths {}", x[...])
+        o[...] = x[...]
+      y = (np.tile(np.arange(128) % 8, (32, 1)) / 2).astype(jnp.float8_e4m3fn)
+      jax.block_until_ready(pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct(y.shape, y.dtype))(y))
+      """, **POD)
+  assert "minipod: eighths elements 0 to 31: {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 0, " in out, out
+
+
 def test_a_compiled_program_names_kernels_as_xla_does():
   scenario.run("""
       text = jax.jit(call).lower(x).compile().as_text()
