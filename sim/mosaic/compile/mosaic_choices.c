@@ -46,12 +46,9 @@ static void mosaic_choices_count_op(const choices_t *choices, const mp_mosaic_bl
 }
 
 static mp_status_t mosaic_choices_count(const choices_t *choices, const mp_mosaic_block_t *block) {
-  uint32_t count = 0;
-  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ++count;
-  const mp_mosaic_op_t **ops = MP_ARENA_ARRAY(choices->arena, const mp_mosaic_op_t *, count);
-  if (ops == NULL && count != 0) return mp_status_out_of_memory();
   uint32_t i = 0;
-  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ops[i++] = op;
+  const mp_mosaic_op_t **ops = mp_mosaic_block_ops(block, choices->arena, &i);
+  MP_RETURN_IF_NULL(ops);
   while (i-- > 0) {
     for (uint32_t r = 0; r < ops[i]->num_regions; ++r) {
       if (ops[i]->regions[r] == NULL) continue;

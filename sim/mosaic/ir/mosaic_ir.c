@@ -62,6 +62,17 @@ const mp_mosaic_func_t *mp_mosaic_find_kernel(const mp_mosaic_module_t *module) 
   return last;
 }
 
+const mp_mosaic_op_t **mp_mosaic_block_ops(const mp_mosaic_block_t *block, mp_arena_t *arena,
+                                           uint32_t *out_count) {
+  uint32_t count = 0;
+  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ++count;
+  const mp_mosaic_op_t **ops = MP_ARENA_ARRAY(arena, const mp_mosaic_op_t *, count + 1);
+  if (ops == NULL) return NULL;
+  *out_count = 0;
+  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ops[(*out_count)++] = op;
+  return ops;
+}
+
 // ---- attributes ----
 
 const mp_mosaic_attr_t *mp_mosaic_attr(const mp_mosaic_named_t *items, uint32_t count,

@@ -238,6 +238,10 @@ void mp_mosaic_module_release(mp_mosaic_module_t *module);
 const mp_mosaic_func_t *mp_mosaic_find_func(const mp_mosaic_module_t *module, mp_str_t name);
 // The kernel: the function with a grid or windows, or else the only one, or the last; NULL: none.
 const mp_mosaic_func_t *mp_mosaic_find_kernel(const mp_mosaic_module_t *module);
+// The ops of a block in an array of the arena, since blocks have no links backwards; NULL: out of
+// memory.
+const mp_mosaic_op_t **mp_mosaic_block_ops(const mp_mosaic_block_t *block, mp_arena_t *arena,
+                                           uint32_t *out_count);
 // The attribute of this name in a list of named ones; NULL: it is absent.
 const mp_mosaic_attr_t *mp_mosaic_attr(const mp_mosaic_named_t *items, uint32_t count,
                                        const char *name);

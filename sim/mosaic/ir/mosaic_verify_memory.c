@@ -130,9 +130,7 @@ static mp_status_t mosaic_verify_memory_slice(const mp_mosaic_op_t *op) {
   const mp_mosaic_type_t *in = mp_mosaic_in(op, 0), *out = mp_mosaic_out(op, 0);
   MP_MOSAIC_CHECK(op, sizes[1] == in->rank && out->rank == in->rank,
                   "it has %u offsets for rank %u", sizes[1], in->rank);
-  for (uint32_t i = 0; i < in->rank; ++i) {
-    dynamic += out->dims[i] == MP_MOSAIC_DYNAMIC;
-  }
+  for (uint32_t i = 0; i < in->rank; ++i) dynamic += out->dims[i] == MP_MOSAIC_DYNAMIC;
   MP_MOSAIC_CHECK(op, dynamic == sizes[2], "%u dimensions are dynamic, %u sizes are given", dynamic,
                   sizes[2]);
   return mp_mosaic_check_indices(op, 1, op->num_operands - 1);

@@ -55,15 +55,12 @@ static bool price_code_is_used(const mp_mosaic_op_t *op, const mp_price_value_t 
   return false;
 }
 
-// Backwards, so that users come before what they use. Blocks have no links backwards.
+// Backwards, so that users come before what they use.
 mp_status_t mp_price_mark_used(mp_arena_t *arena, const mp_mosaic_block_t *block,
                                mp_price_value_t *values) {
-  size_t count = 0;
-  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ++count;
-  const mp_mosaic_op_t **ops = MP_ARENA_ARRAY(arena, const mp_mosaic_op_t *, count + 1);
+  uint32_t count = 0;
+  const mp_mosaic_op_t **ops = mp_mosaic_block_ops(block, arena, &count);
   MP_RETURN_IF_NULL(ops);
-  count = 0;
-  for (const mp_mosaic_op_t *op = block->first; op != NULL; op = op->next) ops[count++] = op;
   while (count-- > 0) {
     const mp_mosaic_op_t *op = ops[count];
     for (uint32_t r = 0; r < op->num_regions; ++r) {

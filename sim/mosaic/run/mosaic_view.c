@@ -48,6 +48,11 @@ mp_mosaic_view_t mp_mosaic_view_of_elements(const mp_mosaic_view_t *view, char *
   return dense;
 }
 
+bool mp_mosaic_view_has_sizes_of(const mp_mosaic_view_t *view, const mp_mosaic_view_t *other) {
+  return view->rank == other->rank &&
+         memcmp(view->dims, other->dims, view->rank * sizeof(*view->dims)) == 0;
+}
+
 bool mp_mosaic_view_is_dense(const mp_mosaic_view_t *view) {
   int64_t stride = view->element;
   if (view->pack != 1 || view->split != 1) return false;
@@ -206,7 +211,8 @@ static mp_status_t mosaic_view_refuse_bitcast(void) {
 mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, int bits,
                                    const mp_mosaic_type_t *type, mp_mosaic_view_t *out_view) {
   if (bits < 8 && mp_dtype_bits(type->dtype) != bits) {
-    return mp_mosaic_view_bitcast_narrow(view, bits, type, out_view);
+    return mp_mosaic_view_bitcast_narrow(view, bits, type, out_view) ? NULL
+                                                                     : mosaic_view_refuse_bitcast();
   }
   mp_mosaic_view_t out = *view;
   const uint32_t to = mp_mosaic_element_bytes(type), from = view->element;
@@ -332,12 +338,8 @@ static bool mosaic_view_joins_rows(const mp_mosaic_view_t *view) {
 static void mosaic_view_join(const mp_mosaic_view_t *view, uint32_t *to) {
   const int64_t row = view->dims[view->rank - 1], count = mp_mosaic_view_count(view);
   for (int64_t i = 0; i < count; i += row, to += row) {
-    int64_t rest = i / row, at = 0;
-    for (uint32_t d = view->rank - 1; d-- > 0;) {
-      at += rest % view->dims[d] * view->strides[d];
-      rest /= view->dims[d];
-    }
-    const char *low = view->base + at;
+    const char *low =
+        view->base + mp_mosaic_view_offset(view->dims, view->strides, view->rank - 1, i / row);
     mosaic_view_join_row((const uint16_t *)low, (const uint16_t *)(low + view->pack_step), to, row);
   }
 }
@@ -375,9 +377,8 @@ mp_status_t mp_mosaic_view_write(const mp_mosaic_view_t *view, const void *vecto
 mp_status_t mp_mosaic_view_copy(const mp_mosaic_view_t *to, const mp_mosaic_view_t *from) {
   box_t a, b;
   const bool is_narrow = to->part_bits != from->part_bits;
-  bool is_same = to->rank == from->rank && to->element == from->element &&
-                 (is_narrow || to->pack == from->pack || to->pack == 1 || from->pack == 1);
-  for (uint32_t d = 0; is_same && d < to->rank; ++d) is_same = to->dims[d] == from->dims[d];
+  const bool is_same = mp_mosaic_view_has_sizes_of(to, from) && to->element == from->element &&
+                       (is_narrow || to->pack == from->pack || to->pack == 1 || from->pack == 1);
   if (!is_same) {
     return mp_status_make(MP_INVALID_ARGUMENT, "both sides of the copy have different sizes");
   }
@@ -430,11 +431,7 @@ mp_status_t mp_mosaic_view_write_masked(const mp_mosaic_view_t *view, const void
   const int64_t count = mp_mosaic_view_count(view);
   const char *from = vector;
   for (int64_t i = 0; i < count; i += row, from += row * element, mask += row) {
-    int64_t rest = i, at = 0;
-    for (uint32_t d = rank; d-- > 0;) {
-      at += rest % view->dims[d] * view->strides[d];
-      rest /= view->dims[d];
-    }
+    const int64_t at = mp_mosaic_view_offset(view->dims, view->strides, rank, i);
     mosaic_view_masked_row(element, view->base + at, from, mask, row);
   }
   return NULL;
@@ -470,11 +467,8 @@ mp_status_t mp_mosaic_view_walk(const mp_mosaic_view_t *view, const uint8_t *mas
   const size_t bytes = mask == NULL ? mosaic_view_piece(&box) : box.element;
   for (uint32_t d = 0; d < box.rank; ++d) count *= box.dims[d];
   for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i, at = 0;
     if (mask != NULL && mask[i] == 0) continue;
-    for (uint32_t d = box.rank; d-- > 0; rest /= box.dims[d]) {
-      at += rest % box.dims[d] * box.strides[d];
-    }
+    const int64_t at = mp_mosaic_view_offset(box.dims, box.strides, box.rank, i);
     MP_RETURN_IF_ERROR(see(context, view->base + at, bytes));
   }
   return NULL;

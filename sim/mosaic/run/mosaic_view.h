@@ -30,10 +30,10 @@ MP_NODISCARD mp_status_t mp_mosaic_view_reshape(const mp_mosaic_view_t *view,
 MP_NODISCARD mp_status_t mp_mosaic_view_bitcast(const mp_mosaic_view_t *view, int bits,
                                                 const mp_mosaic_type_t *type,
                                                 mp_mosaic_view_t *out_view);
-// The same, for elements that are narrower than a byte, and `type`'s, which are not.
-MP_NODISCARD mp_status_t mp_mosaic_view_bitcast_narrow(const mp_mosaic_view_t *view, int bits,
-                                                       const mp_mosaic_type_t *type,
-                                                       mp_mosaic_view_t *out_view);
+// The same, for elements that are narrower than a byte, and `type`'s, which are not; false: it is
+// not supported.
+bool mp_mosaic_view_bitcast_narrow(const mp_mosaic_view_t *view, int bits,
+                                   const mp_mosaic_type_t *type, mp_mosaic_view_t *out_view);
 
 // The number of elements.
 int64_t mp_mosaic_view_count(const mp_mosaic_view_t *view);
@@ -41,6 +41,14 @@ int64_t mp_mosaic_view_count(const mp_mosaic_view_t *view);
 int64_t mp_mosaic_view_bytes(const mp_mosaic_view_t *view);
 // A dense array of a view's dimensions and elements.
 mp_mosaic_view_t mp_mosaic_view_of_elements(const mp_mosaic_view_t *view, char *elements);
+bool mp_mosaic_view_has_sizes_of(const mp_mosaic_view_t *view, const mp_mosaic_view_t *other);
+// Where the element of this number in row-major order is, in bytes from the first one.
+static inline int64_t mp_mosaic_view_offset(const int64_t *dims, const int64_t *strides,
+                                            uint32_t rank, int64_t index) {
+  int64_t at = 0;
+  for (uint32_t d = rank; d-- > 0; index /= dims[d]) at += index % dims[d] * strides[d];
+  return at;
+}
 // Whether its elements lie one after the other.
 bool mp_mosaic_view_is_dense(const mp_mosaic_view_t *view);
 

@@ -8,15 +8,14 @@
 #include "sim/base/vector.h"
 #include "sim/mosaic/run/mosaic_view.h"
 
-mp_status_t mp_mosaic_view_bitcast_narrow(const mp_mosaic_view_t *view, int bits,
-                                          const mp_mosaic_type_t *type,
-                                          mp_mosaic_view_t *out_view) {
+bool mp_mosaic_view_bitcast_narrow(const mp_mosaic_view_t *view, int bits,
+                                   const mp_mosaic_type_t *type, mp_mosaic_view_t *out_view) {
   mp_mosaic_view_t out = *view;
   const uint32_t d = view->rank - 2;
   const int64_t pack = mp_dtype_bits(type->dtype) / bits;
   if (view->rank < 2 || type->rank != view->rank || view->split != 1 || view->pack != 1 ||
       view->beyond[d] != 0 || 8 % bits != 0 || type->dims[d] * pack != view->dims[d]) {
-    return mp_status_make(MP_UNIMPLEMENTED, "this change of element types is not supported");
+    return false;
   }
   out.element = (uint32_t)mp_dtype_size(type->dtype);
   out.dims[d] = type->dims[d];
@@ -26,7 +25,7 @@ mp_status_t mp_mosaic_view_bitcast_narrow(const mp_mosaic_view_t *view, int bits
   out.strides[d] *= pack;
   out.part_bits = (uint32_t)bits;
   *out_view = out;
-  return NULL;
+  return true;
 }
 
 // ---- copies ----
@@ -62,22 +61,14 @@ static void mosaic_view_narrow_row(const mp_mosaic_view_t *narrow, char *parts, 
   }
 }
 
-static int64_t mosaic_view_narrow_offset(const mp_mosaic_view_t *view, int64_t row) {
-  int64_t at = 0;
-  for (uint32_t d = view->rank - 1; d-- > 0; row /= view->dims[d]) {
-    at += row % view->dims[d] * view->strides[d];
-  }
-  return at;
-}
-
 static void mosaic_view_narrow_rows(const mp_mosaic_view_t *narrow, const mp_mosaic_view_t *wide,
                                     bool joins) {
   const uint32_t last = narrow->rank - 1;
   int64_t rows = 1;
   for (uint32_t d = 0; d < last; ++d) rows *= narrow->dims[d];
   for (int64_t i = 0; i < rows; ++i) {
-    char *parts = narrow->base + mosaic_view_narrow_offset(narrow, i);
-    char *words = wide->base + mosaic_view_narrow_offset(wide, i);
+    char *parts = narrow->base + mp_mosaic_view_offset(narrow->dims, narrow->strides, last, i);
+    char *words = wide->base + mp_mosaic_view_offset(wide->dims, wide->strides, last, i);
     mosaic_view_narrow_row(narrow, parts, narrow->strides[last], words, wide->strides[last],
                            narrow->dims[last], joins);
   }

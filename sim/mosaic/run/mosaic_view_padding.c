@@ -6,8 +6,6 @@
 //
 // What a DMA reads there is a small number, and not NaN as in other memory that nothing has
 // written: kernels multiply it by zeros (gmm_v2 of MaxText and tokamax).
-#include <string.h>
-
 #include "sim/mosaic/run/mosaic_unset.h"
 #include "sim/mosaic/run/mosaic_view.h"
 
@@ -68,12 +66,8 @@ static mp_status_t mosaic_view_padding_unset(const mp_mosaic_view_t *view, mp_dt
 
 mp_status_t mp_mosaic_view_dma(const mp_mosaic_view_t *to, const mp_mosaic_view_t *from,
                                mp_dtype_t dtype) {
-  bool is_same = to->rank == from->rank;
-  if (!mp_mosaic_view_is_padded(to) && !mp_mosaic_view_is_padded(from)) {
-    return mp_mosaic_view_copy(to, from);
-  }
-  for (uint32_t d = 0; is_same && d < to->rank; ++d) is_same = to->dims[d] == from->dims[d];
-  if (!is_same) return mp_mosaic_view_copy(to, from);  // refuses
+  const bool is_padded = mp_mosaic_view_is_padded(to) || mp_mosaic_view_is_padded(from);
+  if (!is_padded || !mp_mosaic_view_has_sizes_of(to, from)) return mp_mosaic_view_copy(to, from);
   const mp_mosaic_view_t kept = mp_mosaic_view_kept(to);
   const mp_mosaic_view_t into = mosaic_view_padding_common(to, from);
   const mp_mosaic_view_t out_of = mosaic_view_padding_common(from, to);
